@@ -1,0 +1,2 @@
+//! The `cuemark` command.
+fn main() {}

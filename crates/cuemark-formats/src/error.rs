@@ -1,0 +1,103 @@
+//! What can be wrong with a file from outside, said so that a person can act on it.
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// The result of reading or writing a file.
+pub type Result<T, E = ReadError> = std::result::Result<T, E>;
+
+/// What is wrong, where, and (through [`ReadError::hint`]) what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The operating system refused.
+    #[error("cannot read `{path}`: {source}")]
+    Io {
+        /// The file.
+        path: Utf8PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// The operating system refused a write.
+    #[error("cannot write `{path}`: {source}")]
+    Write {
+        /// The file.
+        path: Utf8PathBuf,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// One record says something that cannot be.
+    #[error("{path}:{line}: `{field}`: {problem}")]
+    Record {
+        /// The file.
+        path: Utf8PathBuf,
+        /// Its line, from 1.
+        line: usize,
+        /// The field, with the way to it inside the record: `v_abc.timestamps[2]`.
+        field: String,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// The file as a whole is not what was expected.
+    #[error("{path}: {problem}")]
+    File {
+        /// The file or folder.
+        path: Utf8PathBuf,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+    /// A line, or the file once decompressed, is larger than anything the field publishes.
+    #[error("{path}: {what} is larger than {} MiB", limit >> 20)]
+    TooLarge {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What is too large: `line 7`, `the decompressed file`.
+        what: String,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// Something stands where the output should go.
+    #[error("`{path}` exists already")]
+    Exists {
+        /// The output.
+        path: Utf8PathBuf,
+    },
+}
+
+impl ReadError {
+    /// A record's fault, without a hint.
+    pub fn record(path: &Utf8Path, line: usize, field: impl Into<String>, problem: impl ToString) -> Self {
+        Self::Record { path: path.to_owned(), line, field: field.into(), problem: problem.to_string(), hint: None }
+    }
+
+    /// A fault of the file as a whole, without a hint.
+    pub fn file(path: &Utf8Path, problem: impl ToString) -> Self {
+        Self::File { path: path.to_owned(), problem: problem.to_string(), hint: None }
+    }
+
+    /// The same error with advice; kinds of error that carry their own keep it.
+    #[must_use]
+    pub fn with_hint(mut self, advice: impl Into<String>) -> Self {
+        if let Self::Record { hint, .. } | Self::File { hint, .. } = &mut self {
+            *hint = Some(advice.into());
+        }
+        self
+    }
+
+    /// What to do about it, when there is something to say.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Record { hint, .. } | Self::File { hint, .. } => hint.clone(),
+            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                Some("check the path; a `.gz` or `.zst` beside it is found by its plain name too".to_owned())
+            }
+            Self::Io { .. } | Self::Write { .. } => None,
+            Self::TooLarge { .. } => {
+                Some("no published file comes near this size: check where the file comes from".to_owned())
+            }
+            Self::Exists { .. } => Some("pass `--force` to replace it".to_owned()),
+        }
+    }
+}

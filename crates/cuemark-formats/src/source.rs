@@ -1,0 +1,182 @@
+//! Opening files from outside: compressed or not, UTF-8 or refused, within limits.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::{ReadError, Result};
+
+/// The largest things that are read into memory at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a document that has to be held whole (JSON that is one value), decompressed. Default: 1 GiB
+    pub document: u64,
+    /// Bytes of one line. Default: 64 MiB
+    pub line: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { document: 1 << 30, line: 64 << 20 }
+    }
+}
+
+/// A file to read: where it lies, and how much of it may be held in memory.
+#[derive(Debug, Clone)]
+pub struct Source {
+    path: Utf8PathBuf,
+    limits: Limits,
+}
+
+impl Source {
+    /// The file at `path`, with the default limits.
+    pub fn new(path: impl Into<Utf8PathBuf>) -> Self {
+        Self { path: path.into(), limits: Limits::default() }
+    }
+
+    /// The same file with other limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// `folder/name`, or its `.gz` or `.zst` form when only that is there. `None` when none is.
+    pub fn find(folder: &Utf8Path, name: &str) -> Option<Self> {
+        [name.to_owned(), format!("{name}.gz"), format!("{name}.zst")]
+            .into_iter()
+            .map(|candidate| folder.join(candidate))
+            .find(|path| path.is_file())
+            .map(Self::new)
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Utf8Path {
+        &self.path
+    }
+
+    /// The file's name without its compression ending and without its own: `val_1` for `val_1.json.gz`.
+    pub fn stem(&self) -> &str {
+        let name = self.path.file_name().unwrap_or_default();
+        let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
+        name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+    }
+
+    /// A stream of its decompressed bytes.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn open(&self) -> Result<Box<dyn BufRead + Send>> {
+        let path = self.present_path();
+        let file = File::open(&path).map_err(|source| self.io(source))?;
+        let wrapped: Box<dyn BufRead + Send> = match path.extension() {
+            Some("gz") => Box::new(BufReader::with_capacity(1 << 18, flate2::read::MultiGzDecoder::new(file))),
+            Some("zst") => {
+                let decoder = zstd::stream::read::Decoder::new(file).map_err(|source| self.io(source))?;
+                Box::new(BufReader::with_capacity(1 << 18, decoder))
+            }
+            _ => Box::new(BufReader::with_capacity(1 << 18, file)),
+        };
+        Ok(wrapped)
+    }
+
+    /// The whole decompressed file as text.
+    ///
+    /// # Errors
+    /// When it cannot be read, is larger than the limit, or is not UTF-8 (the error names the line).
+    pub fn text(&self) -> Result<String> {
+        let known = std::fs::metadata(self.present_path()).map_or(0, |meta| meta.len());
+        let mut bytes = Vec::with_capacity(known.min(self.limits.document) as usize);
+        self.open()?
+            .take(self.limits.document.saturating_add(1))
+            .read_to_end(&mut bytes)
+            .map_err(|source| self.io(source))?;
+        if bytes.len() as u64 > self.limits.document {
+            let what = "the decompressed file".to_owned();
+            return Err(ReadError::TooLarge { path: self.path.clone(), what, limit: self.limits.document });
+        }
+        if bytes.starts_with(b"\xef\xbb\xbf") {
+            bytes.drain(..3);
+        }
+        String::from_utf8(bytes).map_err(|error| {
+            let valid = error.utf8_error().valid_up_to();
+            let line = 1 + memchr::memchr_iter(b'\n', &error.as_bytes()[..valid]).count();
+            self.not_utf8(line)
+        })
+    }
+
+    /// Calls `each` with every line (number from 1, text without its line end), skipping blank ones.
+    ///
+    /// # Errors
+    /// When the file cannot be read, a line is too long or not UTF-8, or `each` says so.
+    pub fn for_each_line(&self, mut each: impl FnMut(usize, &str) -> Result<()>) -> Result<()> {
+        let mut reader = self.open()?;
+        let mut buffer = Vec::new();
+        for number in 1.. {
+            buffer.clear();
+            let limit = self.limits.line.saturating_add(1);
+            let read = reader.by_ref().take(limit).read_until(b'\n', &mut buffer).map_err(|source| self.io(source))?;
+            if read == 0 {
+                break;
+            }
+            if read as u64 == limit && buffer.last() != Some(&b'\n') {
+                let what = format!("line {number}");
+                return Err(ReadError::TooLarge { path: self.path.clone(), what, limit: self.limits.line });
+            }
+            let text = std::str::from_utf8(&buffer).map_err(|_| self.not_utf8(number))?;
+            let text = text.trim_end_matches(['\n', '\r']);
+            let text = if number == 1 { text.trim_start_matches('\u{feff}') } else { text };
+            if !text.trim().is_empty() {
+                each(number, text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first `bytes` of the decompressed file, for guessing its layout; never an error for being short.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn head(&self, bytes: usize) -> Result<Vec<u8>> {
+        let mut head = Vec::new();
+        self.open()?.take(bytes as u64).read_to_end(&mut head).map_err(|source| self.io(source))?;
+        Ok(head)
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// A fault of one record of this file.
+    pub fn record(&self, line: usize, field: impl Into<String>, problem: impl ToString) -> ReadError {
+        ReadError::record(&self.path, line, field, problem)
+    }
+
+    /// A fault of this file as a whole.
+    pub fn fault(&self, problem: impl ToString) -> ReadError {
+        ReadError::file(&self.path, problem)
+    }
+
+    /// An error of the operating system (or of the decompressor) about this file.
+    pub fn io(&self, source: io::Error) -> ReadError {
+        ReadError::Io { path: self.path.clone(), source }
+    }
+
+    /// The path itself, or its compressed form when only that is there.
+    fn present_path(&self) -> Utf8PathBuf {
+        if self.path.exists() {
+            return self.path.clone();
+        }
+        [".gz", ".zst"]
+            .into_iter()
+            .map(|ending| Utf8PathBuf::from(format!("{}{ending}", self.path)))
+            .find(|path| path.exists())
+            .unwrap_or_else(|| self.path.clone())
+    }
+
+    fn not_utf8(&self, line: usize) -> ReadError {
+        self.record(line, "text", "is not UTF-8").with_hint("convert the file to UTF-8 first")
+    }
+}
