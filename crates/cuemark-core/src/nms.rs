@@ -1,6 +1,6 @@
 //! Greedy non-maximum suppression: a named step, never a hidden part of a metric.
 
-use crate::{Iou, Prediction};
+use crate::{Iou, Prediction, Span, VideoId};
 
 /// Walks a ranked list and keeps a prediction when its overlap with every kept one **of the same video** is at most `threshold`.
 ///
@@ -30,14 +30,20 @@ impl Nms {
     /// assert_eq!(Nms::new(0.5).keep(&ranked), [0, 2]);
     /// ```
     pub fn keep(&self, ranked: &[Prediction]) -> Vec<usize> {
+        self.keep_by(ranked.len(), |position| (ranked[position].video.as_ref(), ranked[position].span))
+    }
+
+    /// As [`Nms::keep`], for a list of `len` in the caller's own layout: `at` gives the video and span at a position.
+    pub fn keep_by<'a>(&self, len: usize, at: impl Fn(usize) -> (Option<&'a VideoId>, Span)) -> Vec<usize> {
         let mut kept: Vec<usize> = Vec::new();
-        for (position, candidate) in ranked.iter().enumerate() {
+        for position in 0..len {
             if kept.len() == self.limit {
                 break;
             }
+            let (video, span) = at(position);
             let suppressed = kept.iter().any(|&earlier| {
-                let earlier = &ranked[earlier];
-                earlier.video == candidate.video && self.iou.of(earlier.span, candidate.span) > self.threshold
+                let (kept_video, kept_span) = at(earlier);
+                kept_video == video && self.iou.of(kept_span, span) > self.threshold
             });
             if !suppressed {
                 kept.push(position);

@@ -1,1 +1,42 @@
-//! To come.
+//! Every metric of moment retrieval, defined once.
+//!
+//! One metric is one pure function in one file, scored per query. [`Plan`] says which metrics to compute and through
+//! which named steps (order, suppression, clipping) the lists go first; a [`Preset`] is the plan that reproduces one
+//! published evaluator to the digit. [`evaluate`] runs a plan; [`intervals`] and [`compare`] say how far to trust the result.
+
+mod bootstrap;
+mod case;
+mod compare;
+mod didemo;
+mod discounted_recall;
+mod error;
+mod evaluate;
+mod groups;
+mod highlights;
+mod judge;
+mod map;
+mod mean_iou;
+mod name;
+mod ndcg;
+mod plan;
+mod preset;
+mod recall;
+mod step;
+
+pub use bootstrap::{Bootstrap, Interval, intervals};
+pub use compare::{Comparison as PairedComparison, compare};
+pub use didemo::{average_rank, chunk_miou};
+pub use discounted_recall::{WhichHit, discounted_recall_at};
+pub use error::EvalError;
+pub use evaluate::{Column, Evaluation, FirstVerb, evaluate};
+pub use groups::{Group, Grouping, LengthRange};
+pub use highlights::{HighlightLevel, highlight_ap, highlight_hit};
+pub use judge::{Comparison, Gain, Judge, Matching};
+pub use map::average_precision;
+pub use mean_iou::top_iou;
+pub use name::{Metric, MetricName, parse_list};
+pub use ndcg::{GradedSpan, ndcg_at};
+pub use plan::{Missing, Order, Overrides, Plan, Stage, TruthSpans};
+pub use preset::Preset;
+pub use recall::{hit_within, recall_at};
+pub use step::{Step, Ties};

@@ -1,0 +1,167 @@
+//! One query as a metric sees it: its lists after the named steps.
+
+use cuemark_core::{Prediction, QueryPredictions, Span, Truth, VideoId};
+
+use crate::{EvalError, Judge, LengthRange, Matching, Step, Ties};
+
+/// One prediction with its video resolved.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidate<'a> {
+    pub(crate) video: &'a VideoId,
+    pub(crate) span: Span,
+    score: Option<f64>,
+}
+
+/// One moment that the truth knows of; ungraded ones have relevance 1.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target<'a> {
+    pub(crate) video: &'a VideoId,
+    pub(crate) span: Span,
+    pub(crate) relevance: f64,
+}
+
+/// One query, ready to be scored.
+pub(crate) struct Case<'a> {
+    pub(crate) truth: &'a Truth,
+    pub(crate) targets: Vec<Target<'a>>,
+    /// In the unit of the spans: seconds, or 1 after [`Step::Normalise`].
+    pub(crate) duration: Option<f64>,
+    pub(crate) ranked: Vec<Candidate<'a>>,
+    pub(crate) saliency: Option<&'a [f64]>,
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn new(
+        truth: &'a Truth,
+        answer: Option<&'a QueryPredictions>,
+        steps: &[Step],
+    ) -> Result<Self, EvalError> {
+        let targets = truth.moments.iter().map(|graded| Target {
+            video: &graded.moment.video,
+            span: graded.moment.span,
+            relevance: graded.relevance.map_or(1.0, |relevance| relevance.value()),
+        });
+        let mut case = Self {
+            truth,
+            targets: targets.collect(),
+            duration: truth.duration(),
+            ranked: Vec::new(),
+            saliency: answer.and_then(|answer| answer.saliency.as_deref()),
+        };
+        let predictions = answer.map_or(&[][..], |answer| &answer.ranked);
+        let own = case.own_video();
+        case.ranked.reserve(predictions.len());
+        for Prediction { video, span, score } in predictions {
+            let video = video.as_ref().or(own);
+            let video = video.ok_or_else(|| EvalError::NoVideo { query: truth.query.id.clone() })?;
+            case.ranked.push(Candidate { video, span: *span, score: *score });
+        }
+        for step in steps {
+            case.apply(step)?;
+        }
+        Ok(case)
+    }
+
+    /// The one video that the query is about: the truth's own, or the only one its moments lie in.
+    fn own_video(&self) -> Option<&'a VideoId> {
+        let own = self.truth.video.as_ref().map(|video| &video.id);
+        own.or_else(|| {
+            let first = self.targets.first()?.video;
+            self.targets.iter().all(|target| target.video == first).then_some(first)
+        })
+    }
+
+    fn apply(&mut self, step: &Step) -> Result<(), EvalError> {
+        match step {
+            Step::TakeFirst(n) => self.ranked.truncate(*n),
+            Step::SortByScore(ties) => self.sort(*ties)?,
+            Step::Suppress(nms) => {
+                let at = |position: usize| (Some(self.ranked[position].video), self.ranked[position].span);
+                let kept = nms.keep_by(self.ranked.len(), at);
+                self.ranked = kept.into_iter().map(|position| self.ranked[position]).collect();
+            }
+            Step::OnlyPool => {
+                if let Some(pool) = &self.truth.pool {
+                    self.ranked.retain(|candidate| pool.contains(candidate.video));
+                }
+            }
+            Step::ClipTruth => {
+                let duration = self.needs_duration("--clip-truth")?;
+                for target in &mut self.targets {
+                    target.span = target.span.clip_to(duration);
+                }
+            }
+            Step::Normalise => {
+                let duration = self.needs_duration("charades-cd")?;
+                let unit = |span: Span| {
+                    cuemark_core::NormSpan::of(span, duration).map_or(Span::whole(0.0), |norm| norm.to_span(1.0))
+                };
+                for target in &mut self.targets {
+                    target.span = unit(target.span);
+                }
+                for candidate in &mut self.ranked {
+                    candidate.span = unit(candidate.span);
+                }
+                self.duration = Some(1.0);
+            }
+        }
+        Ok(())
+    }
+
+    fn sort(&mut self, ties: Ties) -> Result<(), EvalError> {
+        if self.ranked.iter().any(|candidate| candidate.score.is_none()) {
+            return Err(EvalError::NoScore { query: self.truth.query.id.clone() });
+        }
+        if ties == Ties::LastFirst {
+            self.ranked.reverse();
+        }
+        self.ranked.sort_by(|a, b| {
+            let by_score = b.score.unwrap_or(0.0).total_cmp(&a.score.unwrap_or(0.0));
+            match ties {
+                Ties::FileOrder | Ties::LastFirst => by_score,
+                Ties::ByPlace => by_score
+                    .then_with(|| a.video.cmp(b.video))
+                    .then_with(|| a.span.start().total_cmp(&b.span.start()))
+                    .then_with(|| a.span.end().total_cmp(&b.span.end())),
+            }
+        });
+        Ok(())
+    }
+
+    pub(crate) fn needs_duration(&self, metric: &str) -> Result<f64, EvalError> {
+        self.duration
+            .filter(|duration| *duration > 0.0)
+            .ok_or_else(|| EvalError::NoDuration { metric: metric.to_owned(), query: self.truth.query.id.clone() })
+    }
+
+    /// The moments that answer the query at all, of one length if so asked.
+    pub(crate) fn right(&self, range: Option<LengthRange>) -> impl Iterator<Item = &Target<'a>> + Clone {
+        let in_range = move |target: &&Target<'a>| range.is_none_or(|range| range.holds(target.span));
+        self.targets.iter().filter(|target| target.relevance > 0.0).filter(in_range)
+    }
+
+    /// Overlap of each of the first `depth` of `ranked` with what it has to meet.
+    pub(crate) fn overlaps<'b>(
+        &'b self,
+        ranked: impl Iterator<Item = &'b Candidate<'a>>,
+        depth: usize,
+        range: Option<LengthRange>,
+        judge: Judge,
+    ) -> Vec<f64> {
+        let two = judge.matching == Matching::TwoOfFour && self.targets.len() >= 4;
+        let met = |candidate: &Candidate<'a>| {
+            // A prediction that meets nothing scores below every overlap, 0 included, so that it never counts.
+            let (mut best, mut second) = (-1.0, -1.0);
+            for target in self.right(range).filter(|target| target.video == candidate.video) {
+                let overlap = judge.iou.of(candidate.span, target.span);
+                if overlap > best {
+                    (best, second) = (overlap, best);
+                } else if overlap > second {
+                    second = overlap;
+                }
+            }
+            if two { second } else { best }
+        };
+        ranked.take(depth).map(met).collect()
+    }
+}

@@ -1,0 +1,426 @@
+//! Running a plan over truth and predictions.
+
+use cuemark_core::{ChunkRange, Predictions, QueryId, QueryPredictions, Span, Task, Truth};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use crate::case::{Candidate, Case};
+use crate::map::Overlaps;
+use crate::name::MAP_THRESHOLDS;
+use crate::{
+    EvalError, GradedSpan, Group, HighlightLevel, LengthRange, Metric, MetricName, Missing, Plan, Stage, WhichHit,
+    average_rank, chunk_miou, discounted_recall_at, highlight_ap, highlight_hit, hit_within, ndcg_at, top_iou,
+};
+
+/// Finds the first verb of a sentence, for groups by verb.
+pub type FirstVerb<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
+
+/// One metric's score for every query, in truth order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// What was measured.
+    pub name: MetricName,
+    /// NaN where the query does not count.
+    scores: Vec<f64>,
+}
+
+impl Column {
+    /// Scores that come from another column's, such as differences.
+    pub(crate) fn derived(name: MetricName, scores: Vec<f64>) -> Self {
+        Self { name, scores }
+    }
+
+    /// The score of the query at `position`; `None` where it does not count.
+    pub fn score(&self, position: usize) -> Option<f64> {
+        self.scores.get(position).copied().filter(|score| !score.is_nan())
+    }
+
+    /// Every score, NaN where a query does not count.
+    pub fn scores(&self) -> &[f64] {
+        &self.scores
+    }
+
+    /// Number of queries that count.
+    pub fn counted(&self) -> usize {
+        self.scores.iter().filter(|score| !score.is_nan()).count()
+    }
+
+    /// Mean over the queries that count, a fraction; `None` when none does.
+    pub fn mean(&self) -> Option<f64> {
+        let counted = self.counted();
+        let sum: f64 = self.scores.iter().filter(|score| !score.is_nan()).sum();
+        (counted > 0).then(|| sum / counted as f64)
+    }
+}
+
+/// What an evaluation found.
+#[derive(Debug, Clone)]
+pub struct Evaluation {
+    /// Metrics in the plan's order, then their groups.
+    pub columns: Vec<Column>,
+    /// Queries of the truth.
+    pub queries: usize,
+    /// Queries without a single prediction.
+    pub missing: usize,
+    /// Prediction lists for queries that the truth does not have.
+    pub unknown: usize,
+    /// What was left out of a preset, and why.
+    pub notes: Vec<String>,
+}
+
+/// Scores `predictions` against `truths` as `plan` says.
+///
+/// # Errors
+/// When a metric cannot be computed from what the files say, ids are not unique, or the plan refuses missing queries.
+pub fn evaluate(
+    plan: &Plan,
+    truths: &[Truth],
+    predictions: &Predictions,
+    verb: FirstVerb<'_>,
+) -> Result<Evaluation, EvalError> {
+    if plan.metrics.is_empty() {
+        let problem = "no metric was asked for".to_owned();
+        return Err(EvalError::NothingToScore { metric: "nothing".to_owned(), problem });
+    }
+    let known = index_truths(truths)?;
+    let mut answers = Answers::new(&known, truths.len());
+    let mut notes = Vec::new();
+    let mut columns: Vec<Option<Column>> = vec![None; plan.metrics.len()];
+    for stage in &plan.stages {
+        for (task, positions) in by_task(plan, stage) {
+            let positions = drop_unscorable_highlights(plan, truths, predictions, positions, &mut notes)?;
+            let Some(first) = positions.first() else { continue };
+            let answered = answers.of(task, &plan.metrics[*first], predictions, plan.missing, truths)?;
+            let sheet = ScoreSheet { plan, stage, positions: &positions, verb };
+            for (position, scores) in positions.iter().zip(sheet.fill(truths, answered)?) {
+                columns[*position] = Some(Column { name: plan.metrics[*position].clone(), scores });
+            }
+        }
+    }
+    let mut columns: Vec<Column> = columns.into_iter().flatten().collect();
+    columns.retain(|column| {
+        let counted = column.counted() > 0;
+        if !counted && plan.preset.is_some() {
+            notes.push(format!("{}: no query to score", column.name));
+        }
+        counted || plan.preset.is_none()
+    });
+    if let Some(empty) = columns.iter().find(|column| column.counted() == 0) {
+        let problem = "no query of the truth has what it scores".to_owned();
+        return Err(EvalError::NothingToScore { metric: empty.name.to_string(), problem });
+    }
+    for grouping in &plan.groupings {
+        let classes: Vec<Option<String>> = truths.par_iter().map(|truth| grouping.class_of(truth, verb)).collect();
+        let mut names: Vec<&String> = classes.iter().flatten().collect();
+        names.sort_unstable();
+        names.dedup();
+        let plain: Vec<Column> = columns.iter().filter(|column| column.name.group.is_none()).cloned().collect();
+        for name in names {
+            let group = Group::Queries(*grouping, name.clone());
+            columns.extend(plain.iter().map(|column| restrict(column, &group, &classes, name)));
+        }
+    }
+    columns.retain(|column| column.counted() > 0);
+    Ok(Evaluation { columns, queries: truths.len(), missing: answers.missing, unknown: answers.unknown, notes })
+}
+
+fn restrict(column: &Column, group: &Group, classes: &[Option<String>], class: &str) -> Column {
+    let inside = classes.iter().map(|of| of.as_deref() == Some(class));
+    let scores = column.scores.iter().zip(inside).map(|(score, inside)| if inside { *score } else { f64::NAN });
+    Column { name: MetricName { metric: column.name.metric, group: Some(group.clone()) }, scores: scores.collect() }
+}
+
+fn index_truths(truths: &[Truth]) -> Result<FxHashMap<&QueryId, usize>, EvalError> {
+    let mut known = FxHashMap::default();
+    known.reserve(truths.len());
+    for (position, truth) in truths.iter().enumerate() {
+        if known.insert(&truth.query.id, position).is_some() {
+            return Err(EvalError::Duplicate { query: truth.query.id.clone(), place: "truth".to_owned() });
+        }
+    }
+    Ok(known)
+}
+
+/// The metrics of a stage by the task whose answers they read.
+fn by_task(plan: &Plan, stage: &Stage) -> Vec<(Task, Vec<usize>)> {
+    let mut tasks: Vec<(Task, Vec<usize>)> = Vec::new();
+    for position in &stage.metrics {
+        let task = plan.metrics[*position].metric.task();
+        match tasks.iter_mut().find(|(known, _)| *known == task) {
+            Some((_, positions)) => positions.push(*position),
+            None => tasks.push((task, vec![*position])),
+        }
+    }
+    tasks
+}
+
+/// Highlights need ratings in the truth and saliency in the predictions: a preset does without, a person who asked is told.
+fn drop_unscorable_highlights(
+    plan: &Plan,
+    truths: &[Truth],
+    predictions: &Predictions,
+    mut positions: Vec<usize>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<usize>, EvalError> {
+    let is_highlight = |position: &usize| {
+        matches!(plan.metrics[*position].metric, Metric::HighlightMap { .. } | Metric::HighlightHit { .. })
+    };
+    let Some(first) = positions.iter().find(|position| is_highlight(position)) else { return Ok(positions) };
+    let saliency = predictions.tasks.iter().flat_map(|task| &task.queries).any(|list| list.saliency.is_some());
+    let problem = match (saliency, truths.iter().any(|truth| truth.highlights.is_some())) {
+        (true, true) => return Ok(positions),
+        (false, _) => "the predictions carry no saliency",
+        (_, false) => "the truth carries no clip ratings",
+    };
+    let metric = plan.metrics[*first].to_string();
+    if plan.preset.is_none() {
+        return Err(EvalError::NothingToScore { metric, problem: problem.to_owned() });
+    }
+    notes.push(format!("highlight metrics are left out: {problem}"));
+    positions.retain(|position| !is_highlight(position));
+    Ok(positions)
+}
+
+type Answered<'a> = Vec<Option<&'a QueryPredictions>>;
+
+/// Prediction lists by truth, one table per task.
+struct Answers<'a> {
+    known: &'a FxHashMap<&'a QueryId, usize>,
+    tables: Vec<(Task, Answered<'a>)>,
+    queries: usize,
+    missing: usize,
+    unknown: usize,
+}
+
+impl<'a> Answers<'a> {
+    fn new(known: &'a FxHashMap<&'a QueryId, usize>, queries: usize) -> Self {
+        Self { known, tables: Vec::new(), queries, missing: 0, unknown: 0 }
+    }
+
+    fn of(
+        &mut self,
+        task: Task,
+        metric: &MetricName,
+        predictions: &'a Predictions,
+        policy: Missing,
+        truths: &[Truth],
+    ) -> Result<&Answered<'a>, EvalError> {
+        if let Some(found) = self.tables.iter().position(|(known, _)| *known == task) {
+            return Ok(&self.tables[found].1);
+        }
+        let lists = predictions.for_task(task).ok_or_else(|| EvalError::NoTask {
+            metric: metric.to_string(),
+            task,
+            answered: predictions.tasks.iter().map(|list| list.task.to_string()).collect(),
+        })?;
+        let mut answered: Answered<'a> = vec![None; self.queries];
+        let mut unknown = 0;
+        for list in lists {
+            match self.known.get(&list.query) {
+                None => unknown += 1,
+                Some(position) if answered[*position].is_some() => {
+                    let place = format!("{task} predictions");
+                    return Err(EvalError::Duplicate { query: list.query.clone(), place });
+                }
+                Some(position) => answered[*position] = Some(list),
+            }
+        }
+        let without: Vec<usize> = (0..self.queries).filter(|position| answered[*position].is_none()).collect();
+        if let (Missing::Refuse, Some(first)) = (policy, without.first()) {
+            let first = truths[*first].query.id.clone();
+            return Err(EvalError::Missing { count: without.len(), queries: self.queries, task, first });
+        }
+        let empty = answered.iter().flatten().filter(|list| list.ranked.is_empty()).count();
+        self.missing = self.missing.max(without.len() + empty);
+        self.unknown = self.unknown.max(unknown);
+        self.tables.push((task, answered));
+        Ok(&self.tables[self.tables.len() - 1].1)
+    }
+}
+
+/// The scores of some metrics that share a stage and a task.
+struct ScoreSheet<'a> {
+    plan: &'a Plan,
+    stage: &'a Stage,
+    positions: &'a [usize],
+    verb: FirstVerb<'a>,
+}
+
+impl ScoreSheet<'_> {
+    /// One vector of scores per metric.
+    fn fill(&self, truths: &[Truth], answered: &Answered<'_>) -> Result<Vec<Vec<f64>>, EvalError> {
+        let width = self.positions.len();
+        let mut rows = vec![f64::NAN; truths.len() * width];
+        rows.par_chunks_mut(width).zip(truths.par_iter().zip(answered)).with_min_len(64).try_for_each(
+            |(row, (truth, answer))| {
+                if answer.is_none() && self.plan.missing == Missing::Skip {
+                    return Ok(());
+                }
+                let case = Case::new(truth, *answer, &self.stage.steps)?;
+                self.score_row(&case, row)
+            },
+        )?;
+        Ok((0..width).map(|metric| rows.iter().skip(metric).step_by(width).copied().collect()).collect())
+    }
+
+    fn score_row(&self, case: &Case<'_>, row: &mut [f64]) -> Result<(), EvalError> {
+        let mut lists = Lists { sheet: self, case, any: Vec::new(), own: Vec::new(), precision: Vec::new() };
+        for (score, position) in row.iter_mut().zip(self.positions) {
+            let MetricName { metric, group } = &self.plan.metrics[*position];
+            let range = match group {
+                Some(Group::Moments(range)) => Some(*range),
+                Some(Group::Queries(grouping, class)) => {
+                    if grouping.class_of(case.truth, self.verb).as_ref() != Some(class) {
+                        continue;
+                    }
+                    None
+                }
+                None => None,
+            };
+            if let Some(value) = lists.score(metric, range)? {
+                *score = value;
+            }
+        }
+        Ok(())
+    }
+
+    /// How far down a list any of the metrics looks.
+    fn depth(&self) -> usize {
+        let looks = self.positions.iter().map(|position| match self.plan.metrics[*position].metric {
+            Metric::Recall { n, .. } | Metric::Vcmr { n, .. } | Metric::Svmr { n, .. } | Metric::Mvmr { n, .. } => n,
+            _ => 1,
+        });
+        looks.max().unwrap_or(1)
+    }
+}
+
+/// What several metrics of one query share, computed when the first of them asks.
+struct Lists<'s, 'a> {
+    sheet: &'s ScoreSheet<'s>,
+    case: &'s Case<'a>,
+    /// Overlaps of the list, by range of moment length.
+    any: Vec<(Option<LengthRange>, Vec<f64>)>,
+    /// Overlaps of the list without other videos.
+    own: Vec<(Option<LengthRange>, Vec<f64>)>,
+    precision: Vec<(Option<LengthRange>, Overlaps)>,
+}
+
+impl<'a> Lists<'_, 'a> {
+    /// The score of this query; `None` when it does not count.
+    fn score(&mut self, metric: &Metric, range: Option<LengthRange>) -> Result<Option<f64>, EvalError> {
+        let case = self.case;
+        let judge = self.sheet.stage.judge;
+        let nothing_right = case.right(range).next().is_none();
+        let share = |hit: bool| Ok(Some(f64::from(u8::from(hit))));
+        match *metric {
+            Metric::HighlightMap { level } => self.highlight(metric, |saliency, truth, duration| {
+                highlight_ap(level.unwrap_or(HighlightLevel::VeryGood), saliency, truth, duration)
+            }),
+            Metric::HighlightHit { level } => self.highlight(metric, |saliency, truth, duration| {
+                let level = level.unwrap_or(HighlightLevel::VeryGood);
+                Some(f64::from(u8::from(highlight_hit(level, saliency, truth, duration))))
+            }),
+            Metric::Ndcg { .. } if case.targets.is_empty() => Ok(None),
+            Metric::Ndcg { k, m } => {
+                let ranked: Vec<_> = case.ranked.iter().map(|candidate| (candidate.video, candidate.span)).collect();
+                let graded = case.targets.iter().map(|target| GradedSpan {
+                    video: target.video,
+                    span: target.span,
+                    relevance: target.relevance,
+                });
+                Ok(Some(ndcg_at(k, m, &ranked, &graded.collect::<Vec<_>>(), judge)))
+            }
+            _ if nothing_right => Ok(None),
+            Metric::Recall { n, m } | Metric::Vcmr { n, m } | Metric::Mvmr { n, m } => {
+                share(hit_within(n, m, self.any(range), judge))
+            }
+            Metric::Svmr { n, m } => share(hit_within(n, m, self.own(range), judge)),
+            Metric::Vr { n } => {
+                let right = |candidate: &Candidate<'a>| case.right(None).any(|target| target.video == candidate.video);
+                share(case.ranked.iter().take(n).any(right))
+            }
+            Metric::MeanIou => Ok(Some(top_iou(self.any(range)).max(0.0))),
+            Metric::DiscountedRecall { n, m } => {
+                let duration = case.needs_duration(&metric.to_string())?;
+                let truth: Vec<Span> = case.right(range).map(|target| target.span).collect();
+                let video = case.right(range).next().map(|target| target.video);
+                let ranked: Vec<Span> = case
+                    .ranked
+                    .iter()
+                    .take(n)
+                    .map(|candidate| if Some(candidate.video) == video { candidate.span } else { Span::whole(0.0) })
+                    .collect();
+                Ok(Some(discounted_recall_at(n, m, &ranked, &truth, duration, WhichHit::Best, judge)))
+            }
+            Metric::MeanAp { .. } if case.ranked.is_empty() && self.sheet.plan.missing == Missing::Refuse => Ok(None),
+            Metric::MeanAp { m } => {
+                let overlaps = self.precision(range);
+                Ok(Some(match m {
+                    Some(m) => overlaps.average_precision(m),
+                    None => {
+                        let all = MAP_THRESHOLDS.map(|m| overlaps.average_precision(m));
+                        all.iter().sum::<f64>() / all.len() as f64
+                    }
+                }))
+            }
+            Metric::DidemoRank { n } => {
+                let (ranked, times) = self.chunks();
+                Ok(average_rank(&ranked, &times).map(|rank| f64::from(u8::from(rank <= n as f64))))
+            }
+            Metric::DidemoMiou => {
+                let (ranked, times) = self.chunks();
+                Ok(chunk_miou(&ranked, &times))
+            }
+        }
+    }
+
+    fn highlight(
+        &self,
+        metric: &Metric,
+        score: impl FnOnce(&[f64], &cuemark_core::Highlights, f64) -> Option<f64>,
+    ) -> Result<Option<f64>, EvalError> {
+        let Some(truth) = &self.case.truth.highlights else { return Ok(None) };
+        let duration = self.case.needs_duration(&metric.to_string())?;
+        Ok(score(self.case.saliency.unwrap_or_default(), truth, duration))
+    }
+
+    fn any(&mut self, range: Option<LengthRange>) -> &[f64] {
+        let (case, sheet) = (self.case, self.sheet);
+        let judge = sheet.stage.judge;
+        cached(&mut self.any, range, || case.overlaps(case.ranked.iter(), sheet.depth(), range, judge)).as_slice()
+    }
+
+    fn own(&mut self, range: Option<LengthRange>) -> &[f64] {
+        let (case, sheet) = (self.case, self.sheet);
+        cached(&mut self.own, range, || {
+            let right = |candidate: &&Candidate<'a>| case.right(None).any(|target| target.video == candidate.video);
+            case.overlaps(case.ranked.iter().filter(right), sheet.depth(), range, sheet.stage.judge)
+        })
+        .as_slice()
+    }
+
+    fn precision(&mut self, range: Option<LengthRange>) -> &Overlaps {
+        let case = self.case;
+        cached(&mut self.precision, range, || {
+            let ranked: Vec<Span> = case.ranked.iter().map(|candidate| candidate.span).collect();
+            let truth: Vec<Span> = case.right(range).map(|target| target.span).collect();
+            Overlaps::new(&ranked, &truth)
+        })
+    }
+
+    fn chunks(&self) -> (Vec<ChunkRange>, Vec<ChunkRange>) {
+        let ranked = self.case.ranked.iter().filter_map(|candidate| ChunkRange::from_span(candidate.span));
+        let times = self.case.right(None).filter_map(|target| ChunkRange::from_span(target.span));
+        (ranked.collect(), times.collect())
+    }
+}
+
+/// The value kept under `key`, made the first time.
+fn cached<K: PartialEq, V>(cache: &mut Vec<(K, V)>, key: K, make: impl FnOnce() -> V) -> &V {
+    let found = cache.iter().position(|(known, _)| *known == key);
+    let at = found.unwrap_or_else(|| {
+        cache.push((key, make()));
+        cache.len() - 1
+    });
+    &cache[at].1
+}

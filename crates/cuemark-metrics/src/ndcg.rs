@@ -1,0 +1,115 @@
+//! NDCG@K, IoU=m: ranked lists of graded moments.
+
+use cuemark_core::{Span, VideoId};
+
+use crate::Judge;
+
+/// A span in a named video, with its grade.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GradedSpan<'a> {
+    /// The video.
+    pub video: &'a VideoId,
+    /// Where in it, in seconds.
+    pub span: Span,
+    /// How well it answers the query; 0 is not at all.
+    pub relevance: f64,
+}
+
+/// NDCG@k, IoU=m of one query, 0 to 1; 0 when nothing in `truth` has a grade above 0.
+///
+/// Down the list, each prediction looks at the true moments of its video that are still free and takes the one that it
+/// overlaps most (of equals, the one with the higher grade); if that overlap counts, its gain goes to the prediction's
+/// rank and the moment is used up. A more relevant moment with less overlap is never preferred, and a moment of grade 0
+/// can be used up too. The whole list is matched before it is cut at `k`. Gain and comparison are the judge's: the
+/// paper's equation is linear and inclusive, the published code (and tables) exponential and strict.
+///
+/// ```
+/// # use {cuemark_core::{Span, VideoId}, cuemark_metrics::{GradedSpan, Judge, ndcg_at}};
+/// let (a, b) = (VideoId::from("a"), VideoId::from("b"));
+/// let span = Span::new(0.0, 10.0).unwrap();
+/// let truth = [GradedSpan { video: &a, span, relevance: 3.0 }, GradedSpan { video: &b, span, relevance: 1.0 }];
+/// assert_eq!(ndcg_at(2, 0.5, &[(&a, span), (&b, span)], &truth, Judge::default()), 1.0);
+/// let worse = ndcg_at(2, 0.5, &[(&b, span), (&a, span)], &truth, Judge::default());
+/// assert!((worse - (1.0 + 3.0 / 3f64.log2()) / (3.0 + 1.0 / 3f64.log2())).abs() < 1e-15);
+/// ```
+pub fn ndcg_at(k: usize, m: f64, ranked: &[(&VideoId, Span)], truth: &[GradedSpan<'_>], judge: Judge) -> f64 {
+    let mut pool: Vec<GradedSpan<'_>> = truth.to_vec();
+    pool.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+    let ideal = dcg(pool.iter().map(|moment| moment.relevance), k, judge);
+    if ideal <= 0.0 {
+        return 0.0;
+    }
+    let mut free = vec![true; pool.len()];
+    let received = ranked.iter().take(k).map(|(video, span)| {
+        let candidates = pool.iter().enumerate().filter(|(i, moment)| free[*i] && moment.video == *video);
+        let overlaps = candidates.map(|(i, moment)| (i, judge.iou.of(*span, moment.span)));
+        // The first of equals stays, and the pool is in falling order of grade.
+        let best = overlaps.reduce(|best, next| if next.1 > best.1 { next } else { best });
+        match best {
+            Some((i, overlap)) if judge.passes(overlap, m) => {
+                free[i] = false;
+                pool[i].relevance
+            }
+            _ => 0.0,
+        }
+    });
+    // Matching goes down the list, so what lies below `k` cannot change what lies above: cutting first is the same.
+    dcg(received, k, judge) / ideal
+}
+
+fn dcg(relevances: impl Iterator<Item = f64>, k: usize, judge: Judge) -> f64 {
+    relevances.take(k).enumerate().map(|(i, relevance)| judge.gain.of(relevance) / (i as f64 + 2.0).log2()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Comparison, Gain};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn span(start: f64, end: f64) -> Span {
+        Span::new(start, end).unwrap()
+    }
+
+    #[test]
+    fn repeating_an_answer_earns_nothing_the_second_time() {
+        let a = VideoId::from("a");
+        let truth = [
+            GradedSpan { video: &a, span: span(0.0, 10.0), relevance: 2.0 },
+            GradedSpan { video: &a, span: span(50.0, 60.0), relevance: 2.0 },
+        ];
+        let twice = [(&a, span(0.0, 10.0)), (&a, span(0.0, 10.0))];
+        let ideal = 2.0 + 2.0 / 3f64.log2();
+        assert!((ndcg_at(2, 0.5, &twice, &truth, Judge::default()) - 2.0 / ideal).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_query_without_relevant_moments_scores_zero() {
+        let a = VideoId::from("a");
+        let truth = [GradedSpan { video: &a, span: span(0.0, 10.0), relevance: 0.0 }];
+        assert_eq!(ndcg_at(10, 0.5, &[(&a, span(0.0, 10.0))], &truth, Judge::default()), 0.0);
+    }
+
+    proptest! {
+        #[test]
+        fn it_lies_between_0_and_1(
+            truth in vec((0usize..3, 0.0..50.0f64, 1.0..20.0f64, 0u8..5), 1..12),
+            ranked in vec((0usize..3, 0.0..50.0f64, 1.0..20.0f64), 0..20),
+            k in 1usize..20,
+            exponential in any::<bool>(),
+        ) {
+            let videos = [VideoId::from("a"), VideoId::from("b"), VideoId::from("c")];
+            let truth: Vec<_> = truth.iter().map(|(v, s, l, r)| GradedSpan {
+                video: &videos[*v], span: span(*s, s + l), relevance: f64::from(*r),
+            }).collect();
+            let ranked: Vec<_> = ranked.iter().map(|(v, s, l)| (&videos[*v], span(*s, s + l))).collect();
+            let gain = if exponential { Gain::Exponential } else { Gain::Linear };
+            for comparison in [Comparison::Inclusive, Comparison::Strict] {
+                let judge = Judge { gain, comparison, ..Judge::default() };
+                let value = ndcg_at(k, 0.3, &ranked, &truth, judge);
+                prop_assert!((0.0..=1.0 + 1e-12).contains(&value), "{}", value);
+            }
+        }
+    }
+}

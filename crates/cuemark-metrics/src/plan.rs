@@ -1,0 +1,183 @@
+//! Which metrics, through which steps, judged how.
+
+use std::fmt;
+
+use cuemark_core::Nms;
+
+use crate::{Comparison, Grouping, Judge, Metric, MetricName, Preset, Step, Ties};
+
+/// What happens to a query that the predictions do not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Missing {
+    /// It is a miss. Default.
+    #[default]
+    Miss,
+    /// It is left out of the mean, as in TVR-Ranking's evaluator.
+    Skip,
+    /// Nothing is evaluated, as in TVR's and QVHighlights' evaluators.
+    Refuse,
+}
+
+/// Metrics that share their steps and their judge.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stage {
+    /// What lists go through first, in order.
+    pub steps: Vec<Step>,
+    /// When a prediction counts.
+    pub judge: Judge,
+    /// What is measured then: positions in [`Plan::metrics`].
+    pub metrics: Vec<usize>,
+}
+
+/// What the user changes about a plan from the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Overrides {
+    /// `--nms T|none`: `Some(None)` switches suppression off.
+    pub nms: Option<Option<f64>>,
+    /// `--order file|score`: whether to sort by score.
+    pub order: Option<Order>,
+    /// `--strict`
+    pub comparison: Option<Comparison>,
+    /// `--clip-truth`: clip true spans to their video first.
+    pub truth: Option<TruthSpans>,
+}
+
+/// What a list's ranking is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The order of the file.
+    File,
+    /// The score, highest first.
+    Score,
+}
+
+/// Whether true spans may reach past their video.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TruthSpans {
+    /// They are clipped first.
+    Clipped,
+}
+
+/// Everything that an evaluation does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The preset it comes from.
+    pub preset: Option<Preset>,
+    /// What happens to unanswered queries.
+    pub missing: Missing,
+    /// Every metric, in the order they are reported.
+    pub metrics: Vec<MetricName>,
+    /// The same metrics by shared steps.
+    pub stages: Vec<Stage>,
+    /// Divisions of the queries that every metric is reported for as well.
+    pub groupings: Vec<Grouping>,
+}
+
+impl Plan {
+    /// Scores `metrics` as their papers define them: file order, no suppression, inclusive thresholds, a query without predictions is a miss.
+    pub fn plain(metrics: Vec<MetricName>, overrides: Overrides) -> Self {
+        Self::build(None, Missing::Miss, metrics, overrides, |_| (Vec::new(), Judge::default()))
+    }
+
+    /// Scores as a published evaluator does: its own metrics, or `metrics` in its conventions.
+    pub fn preset(preset: Preset, metrics: Option<Vec<MetricName>>, overrides: Overrides) -> Self {
+        let metrics = metrics.unwrap_or_else(|| preset.metrics());
+        Self::build(Some(preset), preset.missing(), metrics, overrides, |metric| preset.conventions(metric))
+    }
+
+    fn build(
+        preset: Option<Preset>,
+        missing: Missing,
+        metrics: Vec<MetricName>,
+        overrides: Overrides,
+        conventions: impl Fn(&Metric) -> (Vec<Step>, Judge),
+    ) -> Self {
+        let mut stages: Vec<Stage> = Vec::new();
+        for (position, name) in metrics.iter().enumerate() {
+            let (steps, judge) = conventions(&name.metric);
+            let (steps, judge) = overrides.apply(steps, judge);
+            match stages.iter_mut().find(|stage| stage.steps == steps && stage.judge == judge) {
+                Some(stage) => stage.metrics.push(position),
+                None => stages.push(Stage { steps, judge, metrics: vec![position] }),
+            }
+        }
+        let groupings = preset.map_or(Vec::new(), Preset::groupings);
+        Self { preset, missing, metrics, stages, groupings }
+    }
+}
+
+impl Overrides {
+    fn apply(self, mut steps: Vec<Step>, mut judge: Judge) -> (Vec<Step>, Judge) {
+        if let Some(order) = self.order {
+            let sorts = |step: &Step| matches!(step, Step::SortByScore(_));
+            match order {
+                Order::File => steps.retain(|step| !sorts(step)),
+                Order::Score if !steps.iter().any(sorts) => steps.insert(0, Step::SortByScore(Ties::ByPlace)),
+                Order::Score => {}
+            }
+        }
+        if let Some(nms) = self.nms {
+            let present = steps.iter().position(|step| matches!(step, Step::Suppress(_)));
+            match (present, nms) {
+                (Some(at), Some(threshold)) => {
+                    if let Step::Suppress(nms) = &mut steps[at] {
+                        nms.threshold = threshold;
+                    }
+                }
+                (Some(at), None) => drop(steps.remove(at)),
+                (None, Some(threshold)) => steps.push(Step::Suppress(Nms::new(threshold))),
+                (None, None) => {}
+            }
+        }
+        if self.truth == Some(TruthSpans::Clipped) && !steps.contains(&Step::ClipTruth) {
+            steps.insert(0, Step::ClipTruth);
+        }
+        if let Some(comparison) = self.comparison {
+            judge.comparison = comparison;
+        }
+        (steps, judge)
+    }
+}
+
+impl fmt::Display for Stage {
+    /// What a report says about how these metrics were computed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.steps {
+            write!(f, "{step}; ")?;
+        }
+        let sign = match self.judge.comparison {
+            Comparison::Inclusive => ">=",
+            Comparison::Strict => ">",
+        };
+        write!(f, "counts when IoU {sign} m")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse_list;
+
+    #[test]
+    fn metrics_with_the_same_steps_share_a_stage() {
+        let metrics = parse_list("R@1,IoU=0.5,R@5,IoU=0.5,mIoU").unwrap();
+        assert_eq!(Plan::plain(metrics.clone(), Overrides::default()).stages.len(), 1);
+        let molef = Plan::preset(Preset::Molef, Some(metrics), Overrides::default());
+        assert_eq!(molef.stages.len(), 2, "suppression depends on the threshold");
+    }
+
+    #[test]
+    fn the_command_line_replaces_one_step_and_leaves_the_others() {
+        let overrides =
+            Overrides { nms: Some(Some(0.4)), comparison: Some(Comparison::Inclusive), ..Overrides::default() };
+        let plan = Plan::preset(Preset::Tan2d, None, overrides);
+        let nms = plan.stages[0].steps.iter().find_map(|step| match step {
+            Step::Suppress(nms) => Some(nms.threshold),
+            _ => None,
+        });
+        assert_eq!(nms, Some(0.4));
+        assert_eq!(plan.stages[0].judge.comparison, Comparison::Inclusive);
+        let off = Plan::preset(Preset::Tan2d, None, Overrides { nms: Some(None), ..Overrides::default() });
+        assert!(off.stages[0].steps.is_empty());
+    }
+}
