@@ -35,7 +35,8 @@ pub enum EvalError {
     },
     /// The published evaluator refuses such a file, so the preset does too.
     #[error(
-        "{count} of {queries} queries have no predictions{}, the first is `{first}`; the published evaluator refuses such a file"
+        "{count} of {queries} queries have no predictions{}, the first is `{first}`; the published evaluator refuses such a file",
+        for_task(*.task)
     )]
     Missing {
         /// How many queries have none.
@@ -87,6 +88,10 @@ pub enum EvalError {
 
 fn reason(problem: &str) -> String {
     if problem.is_empty() { String::new() } else { format!(": {problem}") }
+}
+
+fn for_task(task: Task) -> String {
+    if task == Task::Any { String::new() } else { format!(" for {task}") }
 }
 
 impl EvalError {

@@ -119,7 +119,7 @@ fn a_preset_refuses_what_its_evaluator_refuses() {
     predictions.tasks[0].queries.pop();
     let plan = Plan::preset(Preset::QvHighlights, None, Overrides::default());
     let error = evaluate(&plan, &truths, &predictions, &|_| None).unwrap_err();
-    assert!(error.to_string().starts_with("1 of 3 queries have no any predictions, the first is `2`"), "{error}");
+    assert!(error.to_string().starts_with("1 of 3 queries have no predictions, the first is `2`"), "{error}");
 }
 
 #[test]
