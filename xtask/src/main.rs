@@ -1,2 +1,62 @@
-//! Chores.
-fn main() {}
+//! The one entry point for chores: `cargo xtask test`, `cargo xtask bench NAME`, `cargo xtask verify NAME`.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)] // A chore talks to the terminal and to nothing else.
+
+mod bench;
+mod machine;
+mod needs;
+mod process;
+mod python;
+mod tally;
+mod test;
+mod verify;
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<ExitCode> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["test"] => test::run(),
+        ["bench", name, options @ ..] => bench::run(name, &bench::Options::parse(options)?),
+        ["verify", name, options @ ..] => verify::run(name, options),
+        [] | ["help" | "--help" | "-h"] => {
+            print!("{}", help());
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => bail!("no such chore: `{}`; `cargo xtask help` lists them", words.join(" ")),
+    }
+}
+
+fn help() -> String {
+    let mut text = String::from("cargo xtask test\n    everything that must hold before a change lands\n");
+    for bench in bench::BENCHES {
+        text += &format!("cargo xtask bench {} [--repeat N] [--record]\n    {}\n", bench.name, bench.about);
+    }
+    for check in verify::CHECKS {
+        text += &format!("cargo xtask verify {}\n    {}\n", check.usage, check.about);
+    }
+    text
+}
+
+/// The value of `--name VALUE` in `options`, parsed.
+fn option<T: std::str::FromStr>(options: &[&str], name: &str) -> Result<Option<T>>
+where
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    let Some(place) = options.iter().position(|word| *word == name) else { return Ok(None) };
+    let value = options.get(place + 1).with_context(|| format!("`{name}` wants a value"))?;
+    value.parse().map(Some).with_context(|| format!("`{name} {value}`"))
+}

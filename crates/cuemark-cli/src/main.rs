@@ -1,2 +1,26 @@
-//! The `cuemark` command.
-fn main() {}
+//! The `cuemark` command: parses, calls the library, prints. No logic of its own.
+
+mod commands;
+mod failure;
+mod input;
+mod output;
+mod progress;
+
+use clap::Parser;
+
+use crate::commands::Command;
+
+/// Finds the moment that a sentence describes, and tells how far to trust the answer.
+#[derive(Parser)]
+#[command(name = "cuemark", version, max_term_width = 110, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+fn main() -> std::process::ExitCode {
+    match Cli::parse().command.run() {
+        Ok(outcome) => outcome.print(),
+        Err(error) => failure::report(&error),
+    }
+}

@@ -68,11 +68,13 @@ pub enum ReadError {
 
 impl ReadError {
     /// A record's fault, without a hint.
+    #[expect(clippy::needless_pass_by_value, reason = "callers hand over messages and errors alike")]
     pub fn record(path: &Utf8Path, line: usize, field: impl Into<String>, problem: impl ToString) -> Self {
         Self::Record { path: path.to_owned(), line, field: field.into(), problem: problem.to_string(), hint: None }
     }
 
     /// A fault of the file as a whole, without a hint.
+    #[expect(clippy::needless_pass_by_value, reason = "callers hand over messages and errors alike")]
     pub fn file(path: &Utf8Path, problem: impl ToString) -> Self {
         Self::File { path: path.to_owned(), problem: problem.to_string(), hint: None }
     }

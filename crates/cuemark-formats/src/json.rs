@@ -2,7 +2,7 @@
 //!
 //! Published annotation files are one huge JSON value, often on one line. [`Document`] splits such a value into its
 //! members, each of which knows its line, so that a fault in the 9 000th video is reported as
-//! `file.json:1: `v_abc.timestamps[2][1]`: …` and members can be decoded in parallel.
+//! ``file.json:1: `v_abc.timestamps[2][1]`: …`` and members can be decoded in parallel.
 
 use std::borrow::Cow;
 
@@ -143,7 +143,7 @@ pub fn decode_line<T: DeserializeOwned>(source: &Source, line: usize, text: &str
 }
 
 /// serde_json ends its messages with the position inside the member, which would contradict the line we name.
-fn strip_position(message: &str) -> String {
+pub(crate) fn strip_position(message: &str) -> String {
     message.split(" at line ").next().unwrap_or(message).to_owned()
 }
 

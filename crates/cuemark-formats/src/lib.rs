@@ -1,13 +1,38 @@
 //! Truth and prediction files in every layout that people use, read safely and written whole.
 //!
 //! [`source`] opens files (compressed or not, within limits), [`json`] takes documents apart without losing track of
-//! the line, [`sink`] writes a file whole or not at all. One layout, one file.
+//! the line, [`sink`] writes a file whole or not at all. One layout, one file; [`read_predictions`] picks it by the content.
 
+mod cursor;
+mod fault;
+mod names;
+mod number;
+mod numbered_entries;
+mod predicted;
+mod predictions;
+mod records;
+mod row_extras;
+mod video_index;
+
+pub mod activitynet_json;
+pub mod csv;
+pub mod cuemark_jsonl;
+pub mod detect;
 pub mod error;
 pub mod json;
+pub mod qvh_jsonl;
 pub mod sink;
 pub mod source;
+pub mod trec;
+pub mod tvr_json;
+pub mod tvr_ranking_json;
 
+pub use csv::read_truth as read_truth_csv;
+pub use cuemark_jsonl::{read_truth, write_truth};
+pub use detect::{PredictionFormat, UnknownFormat};
 pub use error::{ReadError, Result};
+pub use predictions::{PredictionOptions, read_predictions, write_predictions};
 pub use sink::{Overwrite, WholeFile};
 pub use source::{Limits, Source};
+pub use trec::read_qrels;
+pub use video_index::VideoIndex;

@@ -112,6 +112,20 @@ impl WholeFile {
     pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.write_all(bytes).map_err(|source| ReadError::Write { path: self.path.clone(), source })
     }
+
+    /// Writes `value` as JSON on one line, without a line end.
+    ///
+    /// # Errors
+    /// When the bytes cannot be written, or `value` holds something that JSON cannot (a number that is not finite).
+    pub fn put_json(&mut self, value: &impl serde::Serialize) -> Result<()> {
+        let text = serde_json::to_vec(value).map_err(|problem| self.fault(problem))?;
+        self.put(&text)
+    }
+
+    /// A fault of what should be written.
+    pub(crate) fn fault(&self, problem: impl ToString) -> ReadError {
+        ReadError::file(&self.path, problem)
+    }
 }
 
 impl Write for WholeFile {

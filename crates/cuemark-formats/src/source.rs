@@ -4,8 +4,13 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::SpanFault;
 
 use crate::{ReadError, Result};
+
+/// What to do about a span that [`RowPolicy::Error`](cuemark_core::RowPolicy::Error) refuses.
+pub(crate) const BAD_ROW_HINT: &str =
+    "pass `--bad-rows keep` to swap such rows or `skip` to leave them out; either way they are counted";
 
 /// The largest things that are read into memory at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +169,15 @@ impl Source {
         ReadError::Io { path: self.path.clone(), source }
     }
 
+    /// An annotated span that the row policy refuses, with what `--bad-rows` can do about it.
+    pub fn bad_row(&self, line: usize, field: impl Into<String>, fault: SpanFault) -> ReadError {
+        let error = self.record(line, field, fault);
+        match fault {
+            SpanFault::Bad { .. } => error.with_hint(BAD_ROW_HINT),
+            SpanFault::NotASpan(_) => error,
+        }
+    }
+
     /// The path itself, or its compressed form when only that is there.
     fn present_path(&self) -> Utf8PathBuf {
         if self.path.exists() {
@@ -176,7 +190,7 @@ impl Source {
             .unwrap_or_else(|| self.path.clone())
     }
 
-    fn not_utf8(&self, line: usize) -> ReadError {
+    pub(crate) fn not_utf8(&self, line: usize) -> ReadError {
         self.record(line, "text", "is not UTF-8").with_hint("convert the file to UTF-8 first")
     }
 }

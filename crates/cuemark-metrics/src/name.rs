@@ -7,8 +7,9 @@ use cuemark_core::Task;
 
 use crate::{EvalError, Group, Grouping, HighlightLevel, LengthRange};
 
-/// What is measured.
+/// What is measured: `n` or `k` answers are looked at, `m` is the overlap from which one counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[allow(missing_docs)] // The fields mean the same everywhere and stand in the name above them.
 pub enum Metric {
     /// `R@n,IoU=m`
     Recall { n: usize, m: f64 },

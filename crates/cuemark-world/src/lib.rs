@@ -1,1 +1,52 @@
-//! To come.
+//! A small procedural film studio in which everything is known.
+//!
+//! Coloured shapes enter, slide, spin, grow, jump, meet and leave on a stage. A [`Film`] is the log of what happens;
+//! from it the studio renders frames, and from the frames alone ([`sight`]) it computes features. A grammar turns a
+//! [`Meaning`] into a sentence with its exact parse, and [`relevance`] says how well any span of any film answers
+//! any meaning. So claims about bias, pools and graded relevance can be checked against known truth.
+//!
+//! [`make`] writes a world, [`audit`] checks one, [`oracle`] answers its queries from the log.
+
+mod audit;
+mod error;
+mod events;
+mod films;
+mod graded;
+mod grammar;
+mod hearing;
+mod intervals;
+mod layout;
+mod lexicon;
+mod log;
+mod looks;
+mod make;
+mod meaning;
+mod mp4;
+mod options;
+mod oracle;
+mod pools;
+mod prior;
+mod quality;
+mod queries;
+pub mod relevance;
+mod render;
+mod script;
+pub mod sight;
+mod speech;
+mod stage;
+
+pub use audit::{AuditReport, LocationDistance, OracleGap, audit};
+pub use error::{Result, WorldError};
+pub use events::{Event, Film, Line, Place, Tempo, Verb, Way};
+pub use intervals::Interval;
+pub use layout::SPLITS;
+pub use log::WorldLog;
+pub use looks::{Colour, Look, Shape, Size};
+pub use make::{SplitCount, WorldReport, make};
+pub use meaning::{Also, Meaning, Who};
+pub use options::{Reels, WorldOptions};
+pub use oracle::oracle;
+pub use prior::{Prior, Side};
+pub use quality::{CandidateGrades, GradeAgreement, PoolQuality, grade_agreement, grade_candidates, pool_quality};
+pub use render::{Camera, Frame};
+pub use speech::Topic;

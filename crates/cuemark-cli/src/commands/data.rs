@@ -1,0 +1,327 @@
+//! `cuemark data`: read, check, describe and convert the public datasets.
+
+use std::sync::Arc;
+
+use camino::Utf8PathBuf;
+use clap::Subcommand;
+use cuemark_core::RowCounts;
+use cuemark_data::check::{CheckReport, Figure, Verdict, check};
+use cuemark_data::stats::{Range, SplitStats, Stats, stats};
+use cuemark_data::{DATASETS, Dataset, Durations, ReadOptions, TruthFormat, find, load};
+use cuemark_formats::{Source, WholeFile, write_truth};
+use cuemark_protocols::splits::audit;
+use serde_json::{Value, json};
+
+use crate::commands::eval::first_verb;
+use crate::input::{BadRows, Force};
+use crate::output::{self, Outcome, thousands};
+
+/// Read, check, describe and convert the public datasets.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Every dataset that can be read.
+    List {
+        /// List the layouts that `--truth-format` takes instead.
+        #[arg(long)]
+        formats: bool,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prove a folder against the published counts; exit 1 when one is wrong.
+    Check {
+        #[command(flatten)]
+        dataset: DatasetArgs,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// The table that benchmark papers print about a dataset.
+    Stats {
+        #[command(flatten)]
+        dataset: DatasetArgs,
+        /// Draw where moments lie and how long they are, as SVG files in this folder.
+        #[arg(long, value_name = "DIR")]
+        plots: Option<Utf8PathBuf>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        force: Force,
+    },
+    /// Write a dataset as our JSON lines, or as Parquet when the name ends in `.parquet`.
+    Convert {
+        #[command(flatten)]
+        dataset: DatasetArgs,
+        /// One split, by its name or its file. Default: all of them, joined
+        #[arg(long, value_name = "SPLIT|FILE")]
+        file: Option<String>,
+        /// Where to write it: `FILE.jsonl`, `.jsonl.gz`, `.jsonl.zst` or `.parquet`.
+        #[arg(long, value_name = "FILE")]
+        out: Utf8PathBuf,
+        #[command(flatten)]
+        force: Force,
+    },
+}
+
+/// A dataset in a folder, its name given first.
+#[derive(Debug, clap::Args)]
+struct DatasetArgs {
+    /// The dataset, as `cuemark data list` names it.
+    name: String,
+    #[command(flatten)]
+    folder: FolderArgs,
+}
+
+/// A dataset in a folder, its name given as a flag.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DatasetFlags {
+    /// The dataset, as `cuemark data list` names it.
+    #[arg(long, value_name = "NAME")]
+    dataset: String,
+    #[command(flatten)]
+    folder: FolderArgs,
+}
+
+/// Where a dataset lies and how it is read.
+#[derive(Debug, clap::Args)]
+struct FolderArgs {
+    /// The dataset's own folder (for TACoS the variant's).
+    #[arg(long, value_name = "DIR")]
+    root: Utf8PathBuf,
+    /// Video durations for layouts that state none, beside what the folder holds.
+    #[arg(long, value_name = "FILE")]
+    durations: Option<Utf8PathBuf>,
+    /// What to do with rows that cannot be right.
+    #[arg(long, value_enum, default_value_t = BadRows::Keep)]
+    bad_rows: BadRows,
+}
+
+impl DatasetArgs {
+    fn load(&self) -> anyhow::Result<Dataset> {
+        self.folder.load(&self.name)
+    }
+}
+
+impl DatasetFlags {
+    pub(crate) fn load(&self) -> anyhow::Result<Dataset> {
+        self.folder.load(&self.dataset)
+    }
+}
+
+impl FolderArgs {
+    fn load(&self, name: &str) -> anyhow::Result<Dataset> {
+        let durations = self.durations.as_ref().map(|path| Durations::read(&Source::new(path))).transpose()?;
+        let options = ReadOptions { bad_rows: self.bad_rows.into(), durations: durations.map(Arc::new) };
+        Ok(load(find(name)?, &self.root, &options)?)
+    }
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
+    match args.action {
+        Action::List { formats: false, json } => Ok(list(json)),
+        Action::List { formats: true, json } => Ok(list_formats(json)),
+        Action::Check { dataset, json } => {
+            let report = check(&dataset.load()?);
+            let outcome =
+                if json { Outcome::json(&serde_json::to_value(&report)?) } else { Outcome::ok(check_text(&report)) };
+            Ok(if report.is_ok() { outcome } else { outcome.with_problems() })
+        }
+        Action::Stats { dataset, plots, json, force } => {
+            let dataset = dataset.load()?;
+            note_dataset(&dataset);
+            let figures = stats(&dataset, &cuemark_text::verbs);
+            if let Some(folder) = plots {
+                for path in audit::draw(&dataset.splits, &first_verb, &folder, force.overwrite())? {
+                    output::say(&format!("drew {path}"));
+                }
+            }
+            Ok(if json { Outcome::json(&serde_json::to_value(&figures)?) } else { Outcome::ok(stats_text(&figures)) })
+        }
+        Action::Convert { dataset, file, out, force } => convert(&dataset.load()?, file.as_deref(), &out, &force),
+    }
+}
+
+fn list(json: bool) -> Outcome {
+    if json {
+        let all = DATASETS.iter().map(|card| {
+            let files = card
+                .files
+                .iter()
+                .map(|file| json!({ "split": file.split, "path": file.path, "layout": file.layout.name }));
+            json!({
+                "name": card.name, "title": card.title, "origin": card.origin, "licence": card.licence,
+                "files": files.collect::<Vec<Value>>(),
+            })
+        });
+        return Outcome::json(&json!({ "datasets": all.collect::<Vec<Value>>() }));
+    }
+    let rows: Vec<Vec<String>> = DATASETS
+        .iter()
+        .map(|card| {
+            let splits: Vec<&str> = card.files.iter().map(|file| file.split).collect();
+            vec![card.name.to_owned(), card.title.to_owned(), splits.join(" ")]
+        })
+        .collect();
+    Outcome::ok(output::text_table(&["dataset", "what it is", "splits"], &rows))
+}
+
+fn list_formats(json: bool) -> Outcome {
+    let formats = TruthFormat::ALL.iter().copied();
+    if json {
+        let all: Vec<Value> = formats.map(|format| json!({ "name": format.name(), "about": format.about() })).collect();
+        return Outcome::json(&json!({ "formats": all }));
+    }
+    let rows: Vec<Vec<String>> =
+        formats.map(|format| vec![format.name().to_owned(), format.about().to_owned()]).collect();
+    Outcome::ok(output::text_table(&["layout", "what it looks like"], &rows))
+}
+
+fn check_text(report: &CheckReport) -> String {
+    let mut rows = Vec::new();
+    let mut notes = Vec::new();
+    for split in report.splits.iter().chain(&report.overall) {
+        if split.figures.is_empty() {
+            rows.push(vec![
+                split.split.clone(),
+                split.file.clone(),
+                String::new(),
+                String::new(),
+                String::new(),
+                word(split.verdict),
+            ]);
+        }
+        for (position, figure) in split.figures.iter().enumerate() {
+            let (name, file) =
+                if position == 0 { (split.split.clone(), split.file.clone()) } else { Default::default() };
+            rows.push(figure_row(name, file, figure));
+        }
+        let faults: Vec<String> =
+            split.faults.iter().map(|fault| format!("{} {}", thousands(fault.rows), fault.fault)).collect();
+        if !faults.is_empty() {
+            notes.push(format!(
+                "{}: {}; {} changed, {} left out",
+                split.split,
+                faults.join(", "),
+                split.changed,
+                split.dropped
+            ));
+        }
+    }
+    for side in &report.sides {
+        let name = side.files.join(" ");
+        if side.figures.is_empty() {
+            rows.push(vec![
+                String::new(),
+                name.clone(),
+                String::new(),
+                String::new(),
+                String::new(),
+                word(side.verdict),
+            ]);
+        }
+        for (position, figure) in side.figures.iter().enumerate() {
+            rows.push(figure_row(String::new(), if position == 0 { name.clone() } else { String::new() }, figure));
+        }
+        notes.extend(side.problem.clone());
+    }
+    let table = output::text_table(&["split", "file", "figure", "published", "found", "verdict"], &rows);
+    let verdict = if report.is_ok() { "everything that is there agrees" } else { "WRONG: a figure does not agree" };
+    let notes: String = notes.iter().map(|note| format!("rows: {note}\n")).collect();
+    format!("{} in {}\n\n{table}\n\n{notes}{verdict}", report.dataset, report.root)
+}
+
+fn figure_row(name: String, file: String, figure: &Figure) -> Vec<String> {
+    let found = figure.found.map_or_else(|| "–".to_owned(), number);
+    vec![name, file, figure.name.clone(), number(figure.published), found, word(figure.verdict)]
+}
+
+fn word(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Ok => "ok",
+        Verdict::Wrong => "WRONG",
+        Verdict::Absent => "absent",
+        Verdict::Unpublished => "nothing published",
+    }
+    .to_owned()
+}
+
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 { thousands(value as usize) } else { format!("{value:.2}") }
+}
+
+fn stats_text(figures: &Stats) -> String {
+    let all: Vec<&SplitStats> = figures.splits.iter().chain(std::iter::once(&figures.overall)).collect();
+    let names: Vec<String> = all.iter().map(|split| split.split.clone()).collect();
+    let mut header = vec![figures.dataset.as_str()];
+    header.extend(names.iter().map(String::as_str));
+    let row = |title: &str, value: &dyn Fn(&SplitStats) -> String| {
+        std::iter::once(title.to_owned()).chain(all.iter().map(|split| value(split))).collect::<Vec<String>>()
+    };
+    let range = |range: Option<Range>| {
+        range.map_or_else(|| "–".to_owned(), |r| format!("{:.2} ({:.2} – {:.2})", r.mean, r.min, r.max))
+    };
+    let rows = [
+        row("videos", &|s| thousands(s.videos)),
+        row("moments", &|s| thousands(s.moments)),
+        row("queries", &|s| thousands(s.queries)),
+        row("query-moment pairs", &|s| thousands(s.pairs)),
+        row("moments per video", &|s| format!("{:.2}", s.annotations_per_video)),
+        row("vocabulary", &|s| thousands(s.vocabulary)),
+        row("verbs", &|s| thousands(s.verbs)),
+        row("video hours", &|s| format!("{:.2}", s.video_hours)),
+        row("moment hours", &|s| format!("{:.2}", s.moment_hours)),
+        row("moment / video", &|s| s.moment_to_video.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.3}"))),
+        row("right moments per query", &|s| format!("{:.2}", s.relevant_moments_per_query)),
+        row("video, s", &|s| range(s.video_seconds)),
+        row("moment, s", &|s| range(s.moment_seconds)),
+        row("query, words", &|s| range(s.query_words)),
+    ];
+    format!("{}\n\nlengths: mean (least – greatest)", output::table(&header, &rows))
+}
+
+fn convert(dataset: &Dataset, file: Option<&str>, out: &Utf8PathBuf, force: &Force) -> anyhow::Result<Outcome> {
+    note_dataset(dataset);
+    let split = match file {
+        Some(name) => dataset.split(split_of_file(dataset, name))?.into_owned(),
+        None => dataset.all(),
+    };
+    if out.extension() == Some("parquet") {
+        cuemark_data::parquet::write_parquet(&split, out, force.overwrite())?;
+    } else {
+        let mut file = WholeFile::create(out, force.overwrite())?;
+        write_truth(&split.queries, &mut file)?;
+        file.finish()?;
+    }
+    Ok(Outcome::ok(format!(
+        "wrote {} queries with {} moments to {out}",
+        thousands(split.queries.len()),
+        thousands(split.pairs())
+    )))
+}
+
+/// The split that lies in the file called `name`; `name` itself when no file is called so.
+fn split_of_file<'a>(dataset: &'a Dataset, name: &'a str) -> &'a str {
+    let called_so =
+        |file: &str| file == name || file.strip_suffix(".gz").or_else(|| file.strip_suffix(".zst")) == Some(name);
+    let found = dataset.splits.iter().find(|split| called_so(&split.file));
+    found.map_or(name, |split| split.name.as_str())
+}
+
+/// Says on standard error what is not there and what is wrong with the rows.
+pub(crate) fn note_dataset(dataset: &Dataset) {
+    for file in &dataset.absent {
+        output::say(&format!("note: `{}` ({}) is not there", file.path, file.split));
+    }
+    let mut rows = RowCounts::default();
+    dataset.splits.iter().for_each(|split| rows.add(&split.rows));
+    if let Some(faults) = output::faults(&rows) {
+        output::say(&format!("note: {}: {faults}", dataset.root));
+    }
+}

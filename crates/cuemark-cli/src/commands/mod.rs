@@ -1,0 +1,58 @@
+//! One command, one file.
+
+mod compare;
+mod data;
+mod demo;
+mod eval;
+mod human_ceiling;
+mod predict;
+mod split;
+mod text;
+mod text_bias;
+mod world;
+
+use clap::Subcommand;
+
+use crate::output::Outcome;
+
+/// Every command, in the order that `--help` lists them.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Read, check, describe and convert the public datasets.
+    Data(data::Args),
+    /// Score a prediction file.
+    Eval(eval::Args),
+    /// Is one prediction file better than another?
+    Compare(compare::Args),
+    /// Answer queries without looking at a video.
+    Predict(predict::Args),
+    /// Splits that expose bias.
+    Split(split::Args),
+    /// Rewrite queries so that a model's dependence on their words can be measured.
+    TextBias(text_bias::Args),
+    /// Take queries apart: tags, verb-centred phrases, typed dependencies.
+    Text(text::Args),
+    /// What people reach against each other.
+    HumanCeiling(human_ceiling::Args),
+    /// The built-in synthetic world: films of coloured shapes in which the truth is known.
+    World(world::Args),
+    /// A first look: everything on built-in material.
+    Demo(demo::Args),
+}
+
+impl Command {
+    pub(crate) fn run(self) -> anyhow::Result<Outcome> {
+        match self {
+            Self::Data(args) => data::run(args),
+            Self::Eval(args) => eval::run(&args),
+            Self::Compare(args) => compare::run(&args),
+            Self::Predict(args) => predict::run(&args),
+            Self::Split(args) => split::run(&args),
+            Self::TextBias(args) => text_bias::run(&args),
+            Self::Text(args) => text::run(&args),
+            Self::HumanCeiling(args) => human_ceiling::run(&args),
+            Self::World(args) => world::run(&args),
+            Self::Demo(args) => demo::run(&args),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `cuemark text`: what our shallow parser makes of queries.
+
+use camino::Utf8PathBuf;
+use clap::Subcommand;
+use cuemark_core::QueryId;
+use cuemark_data::{ReadOptions, read_truth};
+use cuemark_formats::Source;
+use cuemark_text::{Parse, shallow_parse, write_parses};
+use rayon::prelude::*;
+use serde_json::json;
+
+use crate::input::Force;
+use crate::output::{Outcome, thousands};
+
+/// Take queries apart: tags, verb-centred phrases, typed dependencies.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Parse every query of a truth file into JSON lines (`docs/schemas/parse.schema.json`).
+    Parse {
+        /// The truth file, in any layout.
+        #[arg(long = "in", value_name = "FILE")]
+        input: Utf8PathBuf,
+        /// Where to write the parses.
+        #[arg(long, value_name = "FILE")]
+        out: Utf8PathBuf,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        force: Force,
+    },
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let Action::Parse { input, out, json, force } = &args.action;
+    force.overwrite().check(out)?;
+    let split = read_truth(&Source::new(input), None, &ReadOptions::default())?;
+    let parses: Vec<(&QueryId, Parse)> =
+        split.queries.par_iter().map(|truth| (&truth.query.id, shallow_parse(&truth.query.text))).collect();
+    write_parses(out, force.overwrite(), parses.iter().map(|(id, parse)| (*id, parse)))?;
+    let without = parses.iter().filter(|(_, parse)| parse.phrases.is_empty()).count();
+    Ok(if *json {
+        Outcome::json(&json!({ "queries": parses.len(), "without_verb": without, "out": out }))
+    } else {
+        let (queries, without) = (thousands(parses.len()), thousands(without));
+        Outcome::ok(format!("parsed {queries} queries, {without} without a verb; wrote {out}"))
+    })
+}

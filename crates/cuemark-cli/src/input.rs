@@ -1,0 +1,111 @@
+//! Flags that several commands share, and the files they name.
+
+use std::sync::Arc;
+
+use camino::Utf8PathBuf;
+use clap::{Args, ValueEnum};
+use cuemark_core::{Predictions, RowPolicy, Split};
+use cuemark_data::{Durations, ReadOptions, TruthFormat};
+use cuemark_formats::{Overwrite, PredictionFormat, PredictionOptions, Source, VideoIndex};
+
+use crate::output;
+
+/// What to do with annotated rows that cannot be right; all count what they meet.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum BadRows {
+    /// Drop nothing: swap reversed spans, leave ends past the video.
+    Keep,
+    /// As keep, and clip to the video.
+    Clamp,
+    /// Leave out reversed, empty and out-of-range rows.
+    Skip,
+    /// Stop at the first.
+    Error,
+}
+
+impl From<BadRows> for RowPolicy {
+    fn from(bad_rows: BadRows) -> Self {
+        match bad_rows {
+            BadRows::Keep => Self::Keep,
+            BadRows::Clamp => Self::Clamp,
+            BadRows::Skip => Self::Skip,
+            BadRows::Error => Self::Error,
+        }
+    }
+}
+
+/// Whether an output may be replaced.
+#[derive(Debug, Args)]
+pub(crate) struct Force {
+    /// Replace what is there already.
+    #[arg(long)]
+    force: bool,
+}
+
+impl Force {
+    pub(crate) fn overwrite(&self) -> Overwrite {
+        if self.force { Overwrite::Force } else { Overwrite::Never }
+    }
+}
+
+/// A truth file and how to read it.
+#[derive(Debug, Args)]
+pub(crate) struct TruthArgs {
+    /// What is right: our JSONL, or any dataset's own file; `.gz` and `.zst` are read as they are.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) truth: Utf8PathBuf,
+    /// Layout of the truth file, when its content does not tell; `cuemark data list --formats` names them.
+    #[arg(long, value_name = "FORMAT")]
+    truth_format: Option<String>,
+    /// Video durations for layouts that state none: Charades' CSV, or JSON of id to seconds.
+    #[arg(long, value_name = "FILE")]
+    durations: Option<Utf8PathBuf>,
+    /// What to do with rows that cannot be right.
+    #[arg(long, value_enum, default_value_t = BadRows::Keep)]
+    bad_rows: BadRows,
+}
+
+impl TruthArgs {
+    pub(crate) fn read(&self) -> anyhow::Result<Split> {
+        let format = self.truth_format.as_deref().map(str::parse::<TruthFormat>).transpose()?;
+        Ok(cuemark_data::read_truth(&Source::new(&self.truth), format, &self.options()?)?)
+    }
+
+    /// Another truth file, such as the training split, whose layout its content tells.
+    pub(crate) fn read_another(&self, source: &Source) -> anyhow::Result<Split> {
+        Ok(cuemark_data::read_truth(source, None, &self.options()?)?)
+    }
+
+    fn options(&self) -> anyhow::Result<ReadOptions> {
+        let durations = self.durations.as_ref().map(|path| Durations::read(&Source::new(path))).transpose()?;
+        Ok(ReadOptions { bad_rows: self.bad_rows.into(), durations: durations.map(Arc::new) })
+    }
+}
+
+/// How to read prediction files.
+#[derive(Debug, Args)]
+pub(crate) struct PredictionArgs {
+    /// Layout of the predictions, when their content does not tell.
+    #[arg(long, value_name = "FORMAT")]
+    pred_format: Option<String>,
+    /// Names of videos by number, for predictions that give numbers: `{"name": [duration, number], …}`.
+    #[arg(long, value_name = "FILE")]
+    video_index: Option<Utf8PathBuf>,
+}
+
+impl PredictionArgs {
+    pub(crate) fn read(&self, path: &Utf8PathBuf) -> anyhow::Result<Predictions> {
+        let format = self.pred_format.as_deref().map(str::parse::<PredictionFormat>).transpose()?;
+        let videos = self.video_index.as_ref().map(|path| VideoIndex::read(&Source::new(path))).transpose()?;
+        let (_, predictions) =
+            cuemark_formats::read_predictions(&Source::new(path), &PredictionOptions { format, videos })?;
+        Ok(predictions)
+    }
+}
+
+/// Says on standard error what was wrong with the rows of a file.
+pub(crate) fn note_faults(path: &Utf8PathBuf, rows: &cuemark_core::RowCounts) {
+    if let Some(faults) = output::faults(rows) {
+        output::say(&format!("note: {path}: {faults}"));
+    }
+}

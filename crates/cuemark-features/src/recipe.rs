@@ -1,0 +1,103 @@
+//! How features were made: the header that travels with them.
+
+use std::collections::BTreeMap;
+
+use cuemark_core::ClipLen;
+use serde::{Deserialize, Serialize};
+
+/// How the features of one stream were made. Two stores with equal recipes may be mixed; others may not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct Recipe {
+    /// What turned the input into numbers: `world-motion`, `clip-vit-b-32` …
+    pub extractor: String,
+    /// Hash of the extractor's weights; `None` when it has none.
+    pub weights: Option<String>,
+    /// Frames a second that the extractor looked at; `None` for streams that are not made from frames.
+    pub fps: Option<f64>,
+    /// What one row stands for: row `i` covers seconds `[i * clip_len, (i + 1) * clip_len)`.
+    pub clip_len: ClipLen,
+    /// Numbers per row.
+    pub width: usize,
+    /// Width and height of the picture the extractor saw, in pixels; `None` when it is not resized or not a picture.
+    pub resize: Option<[usize; 2]>,
+    /// Everything else that changes the numbers, by name.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// A recipe as it stands in a header.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    extractor: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    weights: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fps: Option<f64>,
+    clip_seconds: f64,
+    width: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    resize: Option<[usize; 2]>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    settings: BTreeMap<String, String>,
+}
+
+impl TryFrom<Written> for Recipe {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        let Written { extractor, weights, fps, clip_seconds, width, resize, settings } = written;
+        let clip_len = ClipLen::new(clip_seconds)
+            .ok_or_else(|| format!("`clip_seconds`: {clip_seconds} is not a positive number of seconds"))?;
+        if let Some(fps) = fps.filter(|fps| !(*fps > 0.0 && fps.is_finite())) {
+            return Err(format!("`fps`: {fps} is not a positive number"));
+        }
+        if width == 0 {
+            return Err("`width`: rows without numbers".to_owned());
+        }
+        Ok(Self { extractor, weights, fps, clip_len, width, resize, settings })
+    }
+}
+
+impl From<Recipe> for Written {
+    fn from(recipe: Recipe) -> Self {
+        let Recipe { extractor, weights, fps, clip_len, width, resize, settings } = recipe;
+        Self { extractor, weights, fps, clip_seconds: clip_len.seconds(), width, resize, settings }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Recipe, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    #[test]
+    fn a_recipe_without_a_clip_length_is_refused_not_defaulted() {
+        let message = read(r#"{"extractor":"x","width":4}"#).unwrap_err().to_string();
+        assert!(message.contains("clip_seconds"), "{message}");
+    }
+
+    #[test]
+    fn clip_lengths_and_rates_that_cannot_be_are_refused() {
+        for text in [
+            r#"{"extractor":"x","clip_seconds":0,"width":4}"#,
+            r#"{"extractor":"x","clip_seconds":-1.5,"width":4}"#,
+            r#"{"extractor":"x","clip_seconds":1,"fps":0,"width":4}"#,
+            r#"{"extractor":"x","clip_seconds":1,"width":0}"#,
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_recipe_survives_being_written() {
+        let recipe =
+            read(r#"{"extractor":"x","fps":6,"clip_seconds":1.5,"width":4,"resize":[64,48],"settings":{"a":"b"}}"#);
+        let recipe = recipe.unwrap();
+        assert_eq!(recipe.clip_len.seconds(), 1.5);
+        assert_eq!(read(&serde_json::to_string(&recipe).unwrap()).unwrap(), recipe);
+    }
+}

@@ -1,0 +1,159 @@
+//! One safetensors file: its header, and where each tensor lies in it.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::VideoId;
+use cuemark_formats::ReadError;
+use safetensors::tensor::TensorInfo;
+use safetensors::{Dtype, SafeTensors, View};
+use serde::{Deserialize, Serialize};
+
+use crate::mapped::MappedFile;
+use crate::{FeatureError, Features, Recipe, Result, VideoFeatures};
+
+/// The one key of `__metadata__`. One key only, because the safetensors crate writes several in random order.
+const HEADER_KEY: &str = "cuemark";
+const VERSION: u32 = 1;
+
+/// What `__metadata__` says: the layout's version and how each stream was made.
+#[derive(Debug, Serialize, Deserialize)]
+struct Header {
+    version: u32,
+    streams: BTreeMap<String, Recipe>,
+}
+
+/// One open shard.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    pub(crate) path: Utf8PathBuf,
+    pub(crate) recipes: BTreeMap<String, Recipe>,
+    pub(crate) entries: Vec<Entry>,
+    file: MappedFile,
+}
+
+/// Where one video's features lie.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) video: VideoId,
+    pub(crate) stream: String,
+    pub(crate) rows: usize,
+    width: usize,
+    /// First byte in the file.
+    offset: usize,
+}
+
+impl Entry {
+    fn tensor(&self) -> String {
+        tensor_name(&self.stream, &self.video)
+    }
+}
+
+/// Stream names hold no slash, so the first one separates; video names may hold anything.
+fn tensor_name(stream: &str, video: &VideoId) -> String {
+    format!("{stream}/{video}")
+}
+
+impl Shard {
+    /// Maps the file and checks all of its header: no tensor may reach outside it or disagree with its recipe.
+    pub(crate) fn open(path: &Utf8Path) -> Result<Self> {
+        let file = MappedFile::open(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+        let fault = |problem: String| FeatureError::Shard { path: path.to_owned(), problem };
+        let (header_bytes, metadata) =
+            SafeTensors::read_metadata(file.bytes()).map_err(|error| fault(format!("no safetensors: {error}")))?;
+        let text = metadata.metadata().as_ref().and_then(|fields| fields.get(HEADER_KEY));
+        let text = text.ok_or_else(|| fault(format!("its header has no `{HEADER_KEY}` entry with the recipe")))?;
+        let header: Header = serde_json::from_str(text).map_err(|error| fault(format!("`{HEADER_KEY}`: {error}")))?;
+        if header.version != VERSION {
+            return Err(fault(format!("written by layout version {}, this program reads {VERSION}", header.version)));
+        }
+        let data_start = header_bytes + size_of::<u64>();
+        let entries = metadata
+            .offset_keys()
+            .iter()
+            .filter_map(|name| Some((name, metadata.info(name)?)))
+            .map(|(name, info)| entry(path, &header, name, info, data_start))
+            .collect::<Result<_>>()?;
+        Ok(Self { path: path.to_owned(), recipes: header.streams, entries, file })
+    }
+
+    /// The numbers of one entry of this shard, whatever they are.
+    pub(crate) fn read(&self, entry: &Entry) -> Result<Features> {
+        let length = entry.rows * entry.width * size_of::<f32>();
+        let bytes = self.file.bytes().get(entry.offset..entry.offset + length);
+        let (numbers, _) = bytes.unwrap_or_default().as_chunks::<4>();
+        let data = numbers.iter().map(|number| f32::from_le_bytes(*number)).collect();
+        Features::new(entry.rows, entry.width, data)
+            .ok_or_else(|| tensor_fault(&self.path, entry.tensor(), "reaches past the end of the file"))
+    }
+
+    /// As [`Shard::read`], refusing numbers that are not finite.
+    pub(crate) fn read_finite(&self, entry: &Entry) -> Result<Features> {
+        let features = self.read(entry)?;
+        match features.first_bad_row() {
+            Some(row) => Err(FeatureError::NotFinite { path: self.path.clone(), tensor: entry.tensor(), row }),
+            None => Ok(features),
+        }
+    }
+}
+
+fn entry(path: &Utf8Path, header: &Header, name: &str, info: &TensorInfo, data_start: usize) -> Result<Entry> {
+    let fault = |problem: String| tensor_fault(path, name.to_owned(), problem);
+    let (stream, video) = name.split_once('/').ok_or_else(|| fault("is not named `STREAM/VIDEO`".to_owned()))?;
+    let recipe = header.streams.get(stream).ok_or_else(|| fault(format!("no recipe for stream `{stream}`")))?;
+    let &[rows, width] = info.shape.as_slice() else {
+        return Err(fault(format!("shape {:?} is not [clips, width]", info.shape)));
+    };
+    if info.dtype != Dtype::F32 {
+        return Err(fault(format!("holds {:?}, not F32", info.dtype)));
+    }
+    if width != recipe.width {
+        return Err(fault(format!("is {width} wide, its recipe says {}", recipe.width)));
+    }
+    let offset = data_start + info.data_offsets.0;
+    Ok(Entry { video: VideoId::new(video), stream: stream.to_owned(), rows, width, offset })
+}
+
+fn tensor_fault(path: &Utf8Path, tensor: String, problem: impl Into<String>) -> FeatureError {
+    FeatureError::Tensor { path: path.to_owned(), tensor, problem: problem.into() }
+}
+
+/// A shard's bytes; the same videos and recipes always give the same bytes.
+pub(crate) fn encode(path: &Utf8Path, recipes: &BTreeMap<String, Recipe>, videos: &[VideoFeatures]) -> Result<Vec<u8>> {
+    let fault = |problem: String| FeatureError::Shard { path: path.to_owned(), problem };
+    let header = Header { version: VERSION, streams: recipes.clone() };
+    let text = serde_json::to_string(&header).map_err(|error| fault(error.to_string()))?;
+    let tensors = videos.iter().flat_map(|video| {
+        video.streams.iter().map(|(stream, features)| {
+            let name = tensor_name(stream, &video.video);
+            (name, Written { features, shape: [features.rows(), features.width()] })
+        })
+    });
+    safetensors::serialize(tensors, Some(HashMap::from([(HEADER_KEY.to_owned(), text)])))
+        .map_err(|error| fault(error.to_string()))
+}
+
+/// Features as the safetensors crate wants to see them.
+struct Written<'a> {
+    features: &'a Features,
+    shape: [usize; 2],
+}
+
+impl View for Written<'_> {
+    fn dtype(&self) -> Dtype {
+        Dtype::F32
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        Cow::Owned(self.features.data().iter().flat_map(|number| number.to_le_bytes()).collect())
+    }
+
+    fn data_len(&self) -> usize {
+        size_of_val(self.features.data())
+    }
+}

@@ -1,0 +1,340 @@
+//! Walking over JSON by hand, one value after the other.
+//!
+//! Prediction files are large and nearly all numbers. Walking over them builds nothing in between, so it is several times
+//! faster than a general decoder, and it knows the way to a fault without keeping track of it. Values of unknown fields
+//! are handed to `serde_json`.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::fault::{Fault, Walk};
+use crate::{json, number};
+
+/// A place in a JSON text. Nesting is bounded by the code that walks, and by `serde_json` in [`Cursor::value`].
+pub(crate) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// Byte offset of the place.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// A problem with what stands here.
+    pub(crate) fn fault(&self, problem: impl ToString) -> Box<Fault> {
+        Fault::new(self.at, problem)
+    }
+
+    /// The next byte that is not white space, without taking it; 0 at the end.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> u8 {
+        loop {
+            match self.text.as_bytes().get(self.at) {
+                Some(b' ' | b'\n' | b'\t' | b'\r') => self.at += 1,
+                Some(byte) => return *byte,
+                None => return 0,
+            }
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, wanted: u8) -> bool {
+        let there = self.peek() == wanted;
+        self.at += usize::from(there);
+        there
+    }
+
+    /// Refuses anything but white space after the value.
+    pub(crate) fn end(&mut self) -> Walk<()> {
+        self.peek();
+        if self.at < self.text.len() { Err(self.unexpected("the end")) } else { Ok(()) }
+    }
+
+    /// Calls `each` at every element of the array that begins here, with the element's index.
+    #[inline]
+    pub(crate) fn array(&mut self, mut each: impl FnMut(&mut Self, usize) -> Walk<()>) -> Walk<()> {
+        if !self.take(b'[') {
+            return Err(self.unexpected("a list"));
+        }
+        if self.take(b']') {
+            return Ok(());
+        }
+        for index in 0.. {
+            each(self, index).map_err(|fault| fault.inside_index(index))?;
+            if self.take(b']') {
+                break;
+            }
+            if !self.take(b',') {
+                return Err(self.unexpected("`,` or `]`").inside_index(index));
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `each` at every value of the object that begins here, with the value's key.
+    #[inline]
+    pub(crate) fn object(&mut self, mut each: impl FnMut(&mut Self, &str) -> Walk<()>) -> Walk<()> {
+        if !self.take(b'{') {
+            return Err(self.unexpected("an object"));
+        }
+        if self.take(b'}') {
+            return Ok(());
+        }
+        loop {
+            let key = self.string()?;
+            if !self.take(b':') {
+                return Err(self.unexpected("`:`").inside_key(&key));
+            }
+            each(self, &key).map_err(|fault| fault.inside_key(&key))?;
+            if self.take(b'}') {
+                return Ok(());
+            }
+            if !self.take(b',') {
+                return Err(self.unexpected("`,` or `}`").inside_key(&key));
+            }
+        }
+    }
+
+    /// A finite number.
+    #[inline]
+    pub(crate) fn number(&mut self) -> Walk<f64> {
+        self.peek();
+        match number::scan(self.rest()) {
+            Some((value, length)) if value.is_finite() => {
+                self.at += length;
+                Ok(value)
+            }
+            Some(_) => Err(self.fault(format!("{} is not a finite number", self.found()))),
+            None => Err(self.unexpected("a number")),
+        }
+    }
+
+    /// Up to `N` numbers in a list, and how many there were; the others are 0.
+    #[inline]
+    pub(crate) fn numbers<const N: usize>(&mut self) -> Walk<([f64; N], usize)> {
+        let (mut values, mut count) = ([0.0; N], 0);
+        self.array(|cursor, index| {
+            let Some(slot) = values.get_mut(index) else {
+                return Err(cursor.fault(format!("there is a number too many ({N} at most)")));
+            };
+            *slot = cursor.number()?;
+            count = index + 1;
+            Ok(())
+        })?;
+        Ok((values, count))
+    }
+
+    /// A whole number that fits 32 bits.
+    #[inline]
+    pub(crate) fn whole(&mut self) -> Walk<u32> {
+        let from = self.at;
+        let value = self.number()?;
+        if value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value) {
+            return Ok(value as u32);
+        }
+        Err(Fault::new(from, format!("{value} is not a whole number from 0 to {}", u32::MAX)))
+    }
+
+    /// Text; borrowed, unless an escape in it has to be resolved.
+    #[inline]
+    pub(crate) fn string(&mut self) -> Walk<Cow<'a, str>> {
+        if self.peek() != b'"' {
+            return Err(self.unexpected("text"));
+        }
+        let inside = self.text.get(self.at + 1..).unwrap_or_default();
+        let special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
+        match inside.bytes().position(|byte| special(&byte)) {
+            Some(end) if inside.as_bytes().get(end) == Some(&b'"') => {
+                self.at += end + 2;
+                Ok(Cow::Borrowed(inside.get(..end).unwrap_or_default()))
+            }
+            _ => self.decode::<String>().map(Cow::Owned),
+        }
+    }
+
+    /// An id: text as it stands, or a whole number as its digits.
+    #[inline]
+    pub(crate) fn id(&mut self) -> Walk<Cow<'a, str>> {
+        if self.peek() == b'"' {
+            return self.string();
+        }
+        let rest = self.rest();
+        match number::scan(rest).and_then(|(_, length)| rest.get(..length)) {
+            Some(digits) if !digits.contains(['.', 'e', 'E']) => {
+                self.at += digits.len();
+                Ok(Cow::Borrowed(digits))
+            }
+            _ => Err(self.unexpected("text or a whole number")),
+        }
+    }
+
+    /// Takes a `null`, if that is what stands here.
+    #[inline]
+    pub(crate) fn null(&mut self) -> bool {
+        let there = self.peek() == b'n' && self.rest().starts_with("null");
+        self.at += if there { 4 } else { 0 };
+        there
+    }
+
+    /// Whatever stands here.
+    pub(crate) fn value(&mut self) -> Walk<Value> {
+        self.decode()
+    }
+
+    /// Puts whatever stands here into `fields`, under `key`.
+    pub(crate) fn keep(&mut self, key: &str, fields: &mut Map<String, Value>) -> Walk<()> {
+        let value = self.value()?;
+        fields.insert(key.to_owned(), value);
+        Ok(())
+    }
+
+    fn decode<T: Deserialize<'a>>(&mut self) -> Walk<T> {
+        let mut values = serde_json::Deserializer::from_str(self.rest()).into_iter();
+        match values.next() {
+            Some(Ok(value)) => {
+                self.at += values.byte_offset();
+                Ok(value)
+            }
+            Some(Err(error)) => Err(self.fault(json::strip_position(&error.to_string()))),
+            None => Err(self.unexpected("a value")),
+        }
+    }
+
+    /// Jumps over the object that begins here and returns its text. Only braces and quotes are looked at, so that the
+    /// jump is fast; whoever decodes the text meets everything else.
+    pub(crate) fn skip_object(&mut self) -> Walk<&'a str> {
+        if self.peek() != b'{' {
+            return Err(self.unexpected("an object"));
+        }
+        let bytes = self.text.as_bytes();
+        let (from, mut depth) = (self.at, 0usize);
+        let mut at = from;
+        while let Some(next) = bytes.get(at..).and_then(|rest| memchr::memchr3(b'"', b'{', b'}', rest)) {
+            at += next;
+            match bytes.get(at) {
+                Some(b'{') => depth += 1,
+                Some(b'}') => depth -= 1,
+                _ => at = end_of_string(bytes, at).ok_or_else(|| Fault::new(at, "the text has no end"))?,
+            }
+            at += 1;
+            if depth == 0 {
+                self.at = at;
+                return Ok(self.text.get(from..at).unwrap_or_default());
+            }
+        }
+        Err(Fault::new(from, "the object has no end"))
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// "something else stands here than `wanted`".
+    pub(crate) fn unexpected(&mut self, wanted: &str) -> Box<Fault> {
+        self.peek();
+        self.fault(format!("{} is not {wanted}", self.found()))
+    }
+
+    /// What stands here, short enough for a message.
+    fn found(&self) -> String {
+        let token: String = self.rest().chars().take_while(|c| !matches!(c, ',' | ']' | '}' | '\n')).take(24).collect();
+        match (token.is_empty(), self.rest().chars().next()) {
+            (false, _) => format!("`{}`", token.trim_end()),
+            (true, Some(c)) => format!("`{}`", c.escape_default()),
+            (true, None) => "the end of the text".to_owned(),
+        }
+    }
+}
+
+/// Where the string that begins with the quote at `from` has its closing quote.
+fn end_of_string(bytes: &[u8], from: usize) -> Option<usize> {
+    let mut at = from + 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        if bytes.get(at) == Some(&b'"') {
+            return Some(at);
+        }
+        at += 2;
+    }
+}
+
+/// A record without a field that it needs.
+pub(crate) fn missing(field: &str) -> Box<Fault> {
+    Fault::new(0, "is missing").inside_key(field)
+}
+
+/// Puts `value` into `slot`, unless the record has it already.
+pub(crate) fn once<T>(cursor: &Cursor<'_>, slot: &mut Option<T>, value: T) -> Walk<()> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(cursor.fault("the field stands in the record twice")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Source;
+
+    fn message(fault: Fault, text: &str) -> String {
+        fault.into_error(&Source::new("x.json"), 1, text).to_string()
+    }
+
+    #[test]
+    fn faults_name_the_way_and_the_line() {
+        let text = "{\"a\": [1,\n {\"b\": [2, \"x\"]}]}";
+        let mut cursor = Cursor::new(text);
+        let walked = cursor.object(|cursor, _| {
+            cursor.array(|cursor, index| match index {
+                0 => cursor.number().map(drop),
+                _ => cursor.object(|cursor, _| cursor.numbers::<2>().map(drop)),
+            })
+        });
+        assert_eq!(message(*walked.unwrap_err(), text), "x.json:2: `a[1].b[1]`: `\"x\"` is not a number");
+    }
+
+    #[test]
+    fn strings_keep_their_escapes_resolved() {
+        assert_eq!(Cursor::new(r#""plain""#).string().unwrap(), "plain");
+        assert_eq!(Cursor::new(r#""q\"\u00e9""#).string().unwrap(), "q\"é");
+        for text in ["\"open", "\"tab\there\"", "7", r#""\x""#, ""] {
+            assert!(Cursor::new(text).string().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_are_text_or_whole_numbers() {
+        for (text, id) in [("42", "42"), ("\"42\"", "42"), ("-3", "-3")] {
+            assert_eq!(Cursor::new(text).id().unwrap(), id);
+        }
+        for text in ["1.5", "1e3", "null", "[1]", "NaN"] {
+            assert!(Cursor::new(text).id().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn objects_are_jumped_over_whatever_their_strings_hold() {
+        let text = r#"{"a":"}\"{","b":{"c":{}}} , 1"#;
+        let mut cursor = Cursor::new(text);
+        assert_eq!(cursor.skip_object().unwrap(), r#"{"a":"}\"{","b":{"c":{}}}"#);
+        for open in ["{", "{\"a", "{\"a\\", "{\"a\":{}"] {
+            assert!(Cursor::new(open).skip_object().is_err(), "{open}");
+        }
+    }
+
+    #[test]
+    fn what_follows_a_value_is_refused() {
+        for text in ["[1 2]", "[1,]", "[,1]", "[1", "[1]]", "[NaN]", "[null]", "[1e999]"] {
+            let mut cursor = Cursor::new(text);
+            assert!(cursor.array(|cursor, _| cursor.number().map(drop)).and_then(|()| cursor.end()).is_err(), "{text}");
+        }
+    }
+}

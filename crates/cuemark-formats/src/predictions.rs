@@ -1,0 +1,65 @@
+//! Prediction files of any layout.
+
+use cuemark_core::{Predictions, QueryPredictions};
+
+use crate::{
+    PredictionFormat, Result, Source, VideoIndex, WholeFile, activitynet_json, csv, cuemark_jsonl, detect, qvh_jsonl,
+    trec, tvr_json, tvr_ranking_json,
+};
+
+/// What the reader of a prediction file is told from outside.
+#[derive(Debug, Clone, Default)]
+pub struct PredictionOptions {
+    /// The layout. Default: judged by the content
+    pub format: Option<PredictionFormat>,
+    /// What video numbers mean in a layout that does not say so itself.
+    pub videos: Option<VideoIndex>,
+}
+
+/// Reads a prediction file; also says which layout it has.
+///
+/// # Errors
+/// When the layout is not recognised, or as its reader says.
+pub fn read_predictions(source: &Source, options: &PredictionOptions) -> Result<(PredictionFormat, Predictions)> {
+    let format = options.format.map_or_else(|| detect::detect(source), Ok)?;
+    let predictions = match format {
+        PredictionFormat::Cuemark => cuemark_jsonl::read_predictions(source),
+        PredictionFormat::QvHighlights => qvh_jsonl::read(source),
+        PredictionFormat::Tvr => tvr_json::read(source),
+        PredictionFormat::TvrRanking => tvr_ranking_json::read(source, options.videos.as_ref()),
+        PredictionFormat::ActivityNet => activitynet_json::read(source),
+        PredictionFormat::Trec => trec::read_run(source),
+        PredictionFormat::Csv => csv::read_predictions(source),
+    };
+    Ok((format, predictions?))
+}
+
+/// Writes a prediction file. What a layout has no place for is named in its module; our own keeps everything but the
+/// unknown fields of the file as a whole.
+///
+/// # Errors
+/// As the layout's writer says.
+pub fn write_predictions(predictions: &Predictions, format: PredictionFormat, out: &mut WholeFile) -> Result<()> {
+    match format {
+        PredictionFormat::Cuemark => cuemark_jsonl::write_predictions(predictions, out),
+        PredictionFormat::QvHighlights => qvh_jsonl::write(predictions, out),
+        PredictionFormat::Tvr => tvr_json::write(predictions, out),
+        PredictionFormat::TvrRanking => tvr_ranking_json::write(predictions, out),
+        PredictionFormat::ActivityNet => activitynet_json::write(predictions, out),
+        PredictionFormat::Trec => trec::write_run(predictions, out),
+        PredictionFormat::Csv => csv::write_predictions(predictions, out),
+    }
+}
+
+/// The lists of a file that answers one task, whichever it is.
+pub(crate) fn one_task<'p>(predictions: &'p Predictions, out: &WholeFile) -> Result<&'p [QueryPredictions]> {
+    match predictions.tasks.as_slice() {
+        [] => Ok(&[]),
+        [only] => Ok(&only.queries),
+        several => {
+            let names: Vec<_> = several.iter().map(|list| list.task.to_string()).collect();
+            let problem = format!("the layout has room for one task, not for {}", names.join(", "));
+            Err(out.fault(problem).with_hint("the layouts `cuemark` and `tvr` hold several"))
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Where tests find their files. A development dependency of the other crates, never part of the program.
+//!
+//! Small files of our own making lie in `fixtures/` and are always there. Published files lie in a folder beside the
+//! checkout (`../shared`, or where `CUEMARK_SHARED` points) and may be absent: a test that wants one calls [`shared`]
+//! and returns when it answers `None`. `cargo xtask test` lists the tests that did so.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+/// The environment variable that says where the published files lie.
+pub const SHARED_VARIABLE: &str = "CUEMARK_SHARED";
+
+/// The environment variable that names a file to which skipped tests add their names.
+pub const SKIPPED_VARIABLE: &str = "CUEMARK_SKIPPED_LOG";
+
+/// `fixtures/PATH` of the workspace.
+pub fn fixture(path: &str) -> Utf8PathBuf {
+    workspace().join("fixtures").join(path)
+}
+
+/// `PATH` among the published files; `None`, with a note of the calling test, when it is not there.
+///
+/// The note goes to standard error as `SKIPPED (no shared files): TEST` and to the file that `CUEMARK_SKIPPED_LOG` names.
+pub fn shared(path: &str) -> Option<Utf8PathBuf> {
+    let root = std::env::var(SHARED_VARIABLE).map_or_else(|_| workspace().join("../shared"), Utf8PathBuf::from);
+    let found = root.join(path);
+    if found.exists() {
+        return Some(found);
+    }
+    // The test harness names the thread after the test.
+    let thread = std::thread::current();
+    let log = std::env::var(SKIPPED_VARIABLE).ok();
+    note_skipped(thread.name().unwrap_or("unnamed test"), log.as_deref().map(Utf8Path::new));
+    None
+}
+
+fn workspace() -> &'static Utf8Path {
+    Utf8Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+#[allow(clippy::print_stderr)] // Tests have no other way to tell a person that they checked nothing.
+fn note_skipped(test: &str, log: Option<&Utf8Path>) {
+    eprintln!("SKIPPED (no shared files): {test}");
+    let Some(log) = log else { return };
+    let file = OpenOptions::new().create(true).append(true).open(log);
+    // One write per line, so that tests that run side by side do not mix their lines.
+    if let Err(error) = file.and_then(|mut file| file.write_all(format!("{test}\n").as_bytes())) {
+        eprintln!("cannot write `{log}`: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fixtures_lie_in_the_workspace() {
+        assert!(fixture("").is_dir());
+        assert!(workspace().join("Cargo.lock").is_file());
+    }
+
+    #[test]
+    fn skipped_tests_add_their_names_to_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Utf8PathBuf::from_path_buf(folder.path().join("skipped")).unwrap();
+        note_skipped("one", Some(&log));
+        note_skipped("two", Some(&log));
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "one\ntwo\n");
+    }
+}

@@ -1,0 +1,117 @@
+//! `cargo xtask bench`: both sides of a ratio measured in one run, on this machine.
+
+mod eval;
+mod inputs;
+mod spread;
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use crate::machine::Machine;
+use crate::process::workspace;
+
+/// One bench.
+pub(crate) struct Bench {
+    /// What one types.
+    pub(crate) name: &'static str,
+    /// What it measures.
+    pub(crate) about: &'static str,
+    run: fn(&Options) -> Result<Report>,
+}
+
+/// Every bench, in the order of `cargo xtask help`.
+pub(crate) const BENCHES: &[Bench] = &[Bench {
+    name: "eval",
+    about: "scoring against the field's Python evaluators, growth up to a million queries, cost of intervals",
+    run: eval::run,
+}];
+
+/// How to run a bench.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Options {
+    /// Runs of each side; medians are reported.
+    pub(crate) repeat: usize,
+    /// Whether to write the result under `results/`.
+    pub(crate) record: bool,
+}
+
+impl Options {
+    /// From the words after the bench's name.
+    pub(crate) fn parse(words: &[&str]) -> Result<Self> {
+        let repeat = crate::option(words, "--repeat")?.unwrap_or(5).max(1);
+        Ok(Self { repeat, record: words.contains(&"--record") })
+    }
+}
+
+/// What a bench found out.
+pub(crate) struct Report {
+    /// Tables for people.
+    pub(crate) tables: Vec<Table>,
+    /// The same and more for scripts.
+    pub(crate) figures: Value,
+}
+
+/// One table of a report.
+pub(crate) struct Table {
+    /// What it shows.
+    pub(crate) title: String,
+    /// Names of the columns.
+    pub(crate) header: Vec<&'static str>,
+    /// Cells, as many per row as there are columns.
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn to_markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let header: Vec<String> = self.header.iter().map(|name| (*name).to_owned()).collect();
+        let rule: Vec<String> = header.iter().map(|_| "---".to_owned()).collect();
+        let rows: String = self.rows.iter().map(|row| line(row)).collect();
+        format!("## {}\n\n{}{}{rows}", self.title, line(&header), line(&rule))
+    }
+}
+
+/// Runs the bench called `name`, prints its tables and, when asked, writes them under `results/`.
+pub(crate) fn run(name: &str, options: &Options) -> Result<ExitCode> {
+    let bench = BENCHES.iter().find(|bench| bench.name == name);
+    let bench = bench.with_context(|| format!("no such bench: `{name}`; `cargo xtask help` lists them"))?;
+    let machine = Machine::here();
+    let report = (bench.run)(options)?;
+    let tables: Vec<String> = report.tables.iter().map(Table::to_markdown).collect();
+    let text = format!(
+        "# cargo xtask bench {name}\n\n{}\n\n{} runs of each side; median (lowest to highest).\n\n{}",
+        machine.describe(),
+        options.repeat,
+        tables.join("\n")
+    );
+    print!("{text}");
+    if options.record {
+        let stem = workspace().join("results").join(format!("bench-{name}-{}", machine.date));
+        let figures = json!({"bench": name, "machine": machine.to_json(), "figures": report.figures});
+        std::fs::write(stem.with_extension("md"), &text)?;
+        std::fs::write(stem.with_extension("json"), format!("{figures:#}\n"))?;
+        println!("\nwritten to {}.md and .json", stem.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_markdown() {
+        let table = Table { title: "T".into(), header: vec!["a", "b"], rows: vec![vec!["1".into(), "2".into()]] };
+        assert_eq!(table.to_markdown(), "## T\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n");
+    }
+
+    #[test]
+    fn options_have_defaults_and_bad_ones_are_refused() {
+        assert_eq!(Options::parse(&[]).unwrap(), Options { repeat: 5, record: false });
+        assert_eq!(Options::parse(&["--record", "--repeat", "3"]).unwrap(), Options { repeat: 3, record: true });
+        assert!(Options::parse(&["--repeat"]).is_err());
+        assert!(Options::parse(&["--repeat", "many"]).is_err());
+    }
+}

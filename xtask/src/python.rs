@@ -1,0 +1,51 @@
+//! The Python that peers run on: an environment of our own below the build folder.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::process::{target_folder, workspace};
+
+/// A library of the package index.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Package {
+    /// What a script imports.
+    import: &'static str,
+    /// What pip installs.
+    name: &'static str,
+}
+
+/// Arrays.
+pub(crate) const NUMPY: Package = Package { import: "numpy", name: "numpy" };
+/// Precision-recall curves.
+pub(crate) const SKLEARN: Package = Package { import: "sklearn", name: "scikit-learn" };
+
+/// Python with `packages` installed; made on the first call, kept afterwards.
+pub(crate) fn interpreter(packages: &[Package]) -> Result<PathBuf> {
+    let folder = target_folder()?.join("xtask-venv");
+    let python = folder.join("bin/python");
+    if !python.exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+    }
+    for package in packages {
+        let import = format!("import {}", package.import);
+        if !Command::new(&python).args(["-c", &import]).output().context("python")?.status.success() {
+            run(Command::new(&python).args(["-m", "pip", "install", "--quiet", package.name]))?;
+        }
+    }
+    Ok(python)
+}
+
+/// A script in `benches/peers/`.
+pub(crate) fn peer(script: &str) -> PathBuf {
+    workspace().join("benches/peers").join(script)
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let name = format!("{command:?}");
+    if !command.status().context(name.clone())?.success() {
+        bail!("{name} did not end well; Python 3 with venv and pip is needed");
+    }
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! `cargo xtask test`: everything that must hold before a change lands, counted.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::needs;
+use crate::process::{cargo, scratch_folder, watch};
+use crate::tally::Tally;
+
+/// One command of the suite.
+struct Step {
+    name: &'static str,
+    /// Arguments of cargo.
+    cargo: &'static [&'static str],
+    counts: Counts,
+}
+
+/// What a step adds to the closing line.
+enum Counts {
+    /// One test: it ended well or it did not.
+    Itself,
+    /// The tests that its runners counted.
+    Runners,
+}
+
+/// In order; a later step runs even when an earlier one failed.
+const STEPS: &[Step] = &[
+    Step { name: "format", cargo: &["fmt", "--all", "--", "--check"], counts: Counts::Itself },
+    Step {
+        name: "clippy",
+        cargo: &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+        counts: Counts::Itself,
+    },
+    Step { name: "build", cargo: &["build", "--workspace"], counts: Counts::Itself },
+    Step { name: "tests", cargo: &["nextest", "run", "--workspace", "--no-fail-fast"], counts: Counts::Runners },
+    Step { name: "doc tests", cargo: &["test", "--workspace", "--doc", "--no-fail-fast"], counts: Counts::Runners },
+];
+
+/// What stands in for nextest where it is not installed.
+const WITHOUT_NEXTEST: &[&str] = &["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
+
+/// Runs the suite; ends with `N passed, N failed` and exit code 1 when anything failed.
+pub(crate) fn run() -> Result<ExitCode> {
+    let skipped = scratch_folder("test")?.join("skipped");
+    std::fs::write(&skipped, "")?;
+    let mut total = Tally::default();
+    let mut failed = Vec::new();
+    heading("system packages");
+    let needs = Tally::one(needs::meet()?);
+    note("system packages", needs, &mut total, &mut failed);
+    for step in STEPS {
+        heading(step.name);
+        let tally = run_step(step, &skipped)?;
+        note(step.name, tally, &mut total, &mut failed);
+    }
+    println!();
+    list_skipped(&skipped)?;
+    if !failed.is_empty() {
+        println!("failed: {}", failed.join(", "));
+    }
+    println!("{} passed, {} failed", total.passed, total.failed);
+    Ok(ExitCode::from(u8::from(total.failed > 0)))
+}
+
+fn heading(step: &str) {
+    println!("\n== {step}");
+}
+
+fn note(step: &'static str, tally: Tally, total: &mut Tally, failed: &mut Vec<&'static str>) {
+    *total += tally;
+    if tally.failed > 0 {
+        failed.push(step);
+    }
+}
+
+fn run_step(step: &Step, skipped: &Path) -> Result<Tally> {
+    let arguments = match step.cargo {
+        ["nextest", ..] if needs::find_program("cargo-nextest").is_none() => WITHOUT_NEXTEST,
+        arguments => arguments,
+    };
+    let mut command = cargo(arguments);
+    command.env("CUEMARK_SKIPPED_LOG", skipped);
+    if std::env::var_os("CI").is_some() {
+        // Nothing is built twice there, so what incremental builds write would only cost time and disk.
+        command.env("CARGO_INCREMENTAL", "0");
+    }
+    let watched = watch(&mut command)?;
+    Ok(match step.counts {
+        Counts::Itself => Tally::one(watched.ok),
+        Counts::Runners => Tally::of_runners(&watched.output, watched.ok),
+    })
+}
+
+/// Names the tests that checked nothing because the published files are not beside the checkout.
+fn list_skipped(log: &Path) -> Result<()> {
+    let text = std::fs::read_to_string(log)?;
+    let mut names: Vec<&str> = text.lines().collect();
+    names.sort_unstable();
+    names.dedup();
+    for name in &names {
+        println!("SKIPPED (no shared files): {name}");
+    }
+    if !names.is_empty() {
+        println!("skipped for want of shared files: {}; CUEMARK_SHARED says where they lie", names.len());
+    }
+    Ok(())
+}

@@ -1,0 +1,85 @@
+//! `cargo xtask verify`: long checks, whose results are committed under `results/`.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::process::{cargo, scratch_folder, watch, workspace};
+use crate::{needs, option, python};
+
+/// One long check.
+pub(crate) struct Check {
+    /// Name and options, as one types them.
+    pub(crate) usage: &'static str,
+    /// What it shows.
+    pub(crate) about: &'static str,
+    run: fn(&[&str]) -> Result<bool>,
+}
+
+/// Every check, in the order of `cargo xtask help`.
+pub(crate) const CHECKS: &[Check] = &[
+    Check {
+        usage: "peers",
+        about: "hold the Python peers of `bench eval` to the golden figures of the public evaluators",
+        run: peers,
+    },
+    Check {
+        usage: "fuzz [--seconds N]",
+        about: "run every fuzz target for N seconds (60 unless told); needs a nightly compiler and cargo-fuzz",
+        run: fuzz,
+    },
+];
+
+/// Runs the check called `name`; exit code 1 when it does not hold.
+pub(crate) fn run(name: &str, options: &[&str]) -> Result<ExitCode> {
+    let check = CHECKS.iter().find(|check| check.usage.split(' ').next() == Some(name));
+    let check = check.with_context(|| format!("no such check: `{name}`; `cargo xtask help` lists them"))?;
+    let held = (check.run)(options)?;
+    Ok(ExitCode::from(u8::from(!held)))
+}
+
+fn peers(_: &[&str]) -> Result<bool> {
+    let shared = std::env::var_os("CUEMARK_SHARED").map_or_else(|| workspace().join("../shared"), PathBuf::from);
+    if !shared.join("golden").is_dir() {
+        bail!("no golden cases below `{}`; set CUEMARK_SHARED", shared.display());
+    }
+    let python = python::interpreter(&[python::NUMPY, python::SKLEARN])?;
+    Ok(watch(Command::new(python).arg(python::peer("golden.py")).arg(shared))?.ok)
+}
+
+fn fuzz(options: &[&str]) -> Result<bool> {
+    let seconds: u32 = option(options, "--seconds")?.unwrap_or(60);
+    if needs::find_program("cargo-fuzz").is_none() {
+        bail!("cargo-fuzz is not installed: cargo install cargo-fuzz");
+    }
+    let mut held = true;
+    for target in fuzz_targets()? {
+        println!("\n== {target}");
+        held &= fuzz_one(&target, seconds)?;
+    }
+    Ok(held)
+}
+
+/// One target per file in `fuzz/targets/`.
+fn fuzz_targets() -> Result<Vec<String>> {
+    let mut targets = Vec::new();
+    for entry in std::fs::read_dir(workspace().join("fuzz/targets"))? {
+        let path = entry?.path();
+        targets.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
+    }
+    targets.sort();
+    Ok(targets)
+}
+
+fn fuzz_one(target: &str, seconds: u32) -> Result<bool> {
+    // New finds go to the first folder; the stored inputs and the fixtures are only read.
+    let found = scratch_folder(&format!("fuzz/{target}"))?;
+    let stored = workspace().join("fuzz/corpus").join(target);
+    let mut command = cargo(&["+nightly", "fuzz", "run", "--features", "libfuzzer", target]);
+    // Optimising across crates would cost minutes for each target and finds nothing.
+    command.env("CARGO_PROFILE_RELEASE_LTO", "off");
+    command.arg(found).arg(stored).arg(workspace().join("fixtures"));
+    command.args(["--", &format!("-max_total_time={seconds}"), "-max_len=65536", "-rss_limit_mb=2048", "-timeout=10"]);
+    Ok(watch(&mut command)?.ok)
+}
