@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use clap::{Args, ValueEnum};
-use cuemark_core::{Predictions, RowPolicy, Split};
+use cuemark_core::{Predictions, RowPolicy, Split, Truth};
 use cuemark_data::{Durations, ReadOptions, TruthFormat};
-use cuemark_formats::{Overwrite, PredictionFormat, PredictionOptions, Source, VideoIndex};
+use cuemark_formats::{Overwrite, PredictionFormat, PredictionOptions, Source, VideoIndex, activitynet_json};
 
 use crate::output;
 
@@ -94,12 +94,29 @@ pub(crate) struct PredictionArgs {
 }
 
 impl PredictionArgs {
-    pub(crate) fn read(&self, path: &Utf8PathBuf) -> anyhow::Result<Predictions> {
+    pub(crate) fn read(&self, path: &Utf8PathBuf) -> anyhow::Result<ReadPredictions> {
         let format = self.pred_format.as_deref().map(str::parse::<PredictionFormat>).transpose()?;
         let videos = self.video_index.as_ref().map(|path| VideoIndex::read(&Source::new(path))).transpose()?;
-        let (_, predictions) =
+        let (format, predictions) =
             cuemark_formats::read_predictions(&Source::new(path), &PredictionOptions { format, videos })?;
-        Ok(predictions)
+        Ok(ReadPredictions { format, predictions })
+    }
+}
+
+/// Predictions whose queries may still have to be found.
+pub(crate) struct ReadPredictions {
+    format: PredictionFormat,
+    predictions: Predictions,
+}
+
+impl ReadPredictions {
+    /// The predictions, with the truth's ids: ActivityNet's layout names sentences, not queries.
+    pub(crate) fn answering(self, truths: &[Truth]) -> Predictions {
+        let Self { format, mut predictions } = self;
+        if format == PredictionFormat::ActivityNet {
+            activitynet_json::match_sentences(&mut predictions, truths);
+        }
+        predictions
     }
 }
 

@@ -10,6 +10,11 @@ use clap::Parser;
 
 use crate::commands::Command;
 
+/// Prediction files become millions of small lists on several threads; the system's allocator spends as long on them
+/// as the reading itself (`results/` has the figures).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Finds the moment that a sentence describes, and tells how far to trust the answer.
 #[derive(Parser)]
 #[command(name = "cuemark", version, max_term_width = 110, propagate_version = true)]

@@ -114,11 +114,9 @@ fn shuffle(query: &str, rng: &mut Rng) -> String {
     let (bare, end) = if bare.is_empty() { (*last, "") } else { last.split_at(bare.len()) };
     *last = bare;
     let original = words.clone();
-    let movable = words.iter().any(|word| *word != words[0]);
-    while movable {
-        rng.shuffle(&mut words);
-        if words != original {
-            break;
+    if original.iter().any(|word| *word != original[0]) {
+        while words == original {
+            rng.shuffle(&mut words);
         }
     }
     words.join(" ") + end

@@ -104,7 +104,7 @@ fn claim(options: &WorldOptions, out: &Utf8Path) -> Result<Overwrite> {
             let fault = ReadError::file(out, "holds an unfinished world of other options");
             return Err(fault.with_hint("pass its options to finish it, or `--force` to start over").into());
         }
-        for name in [layout::MANIFEST, layout::EVENTS, "splits"] {
+        for name in [layout::MANIFEST, layout::EVENTS, "splits", "videos"] {
             Overwrite::Never.check(&out.join(name))?;
         }
     }
@@ -228,11 +228,13 @@ fn write_features(
         })
         .collect::<Result<Vec<_>>>()?;
     let camera = Camera::new(1, options.noise, options.seed);
-    let reel_camera = (options.reels == Reels::Mp4).then(|| Camera::new(REEL_SCALE, options.noise, options.seed));
+    // A sensor with more pixels is less noisy seen from the same distance; and noise is most of a video file's size.
+    let reel_noise = options.noise / REEL_SCALE as f64;
+    let reel_camera = (options.reels == Reels::Mp4).then(|| Camera::new(REEL_SCALE, reel_noise, options.seed));
     let done = AtomicUsize::new(0);
     for (shard, films) in films.chunks(SHARD).enumerate() {
         let reel = |film: &Film| match &reel_camera {
-            Some(camera) => mp4::write(film, camera, options.seed, &out.join("videos")),
+            Some(camera) => mp4::write(film, camera, options.seed, &out.join("videos"), overwrite),
             None => Ok(()),
         };
         if stores.iter().all(|(_, store)| store.has_shard(shard)) {

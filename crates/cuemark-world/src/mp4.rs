@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::process::{Child, Command, Stdio};
 
 use camino::Utf8Path;
-use cuemark_formats::ReadError;
+use cuemark_formats::{Overwrite, ReadError};
 
 use crate::make::frame_noise;
 use crate::render::FPS;
@@ -20,10 +20,10 @@ pub(crate) fn check_program() -> Result<()> {
     }
 }
 
-/// Writes `folder/VIDEO.mp4`, whole or not at all; one that is there already is kept.
-pub(crate) fn write(film: &Film, camera: &Camera, seed: u64, folder: &Utf8Path) -> Result<()> {
+/// Writes `folder/VIDEO.mp4`, whole or not at all; one that is there already is kept, unless it is to be replaced.
+pub(crate) fn write(film: &Film, camera: &Camera, seed: u64, folder: &Utf8Path, overwrite: Overwrite) -> Result<()> {
     let path = folder.join(format!("{}.mp4", film.video));
-    if path.exists() {
+    if overwrite == Overwrite::Never && path.exists() {
         return Ok(());
     }
     std::fs::create_dir_all(folder).map_err(|source| ReadError::Write { path: folder.to_owned(), source })?;
@@ -35,7 +35,7 @@ pub(crate) fn write(film: &Film, camera: &Camera, seed: u64, folder: &Utf8Path) 
     let mut child = Command::new("ffmpeg")
         .args(["-v", "error", "-f", "rawvideo", "-pix_fmt", "rgb24"])
         .args(["-s", &format!("{width}x{height}"), "-r", &FPS.to_string(), "-i", "-"])
-        .args(["-c:v", "libx264", "-preset", "veryfast", "-crf", "20", "-pix_fmt", "yuv420p", "-threads", "1"])
+        .args(["-c:v", "libx264", "-preset", "veryfast", "-crf", "24", "-pix_fmt", "yuv420p", "-threads", "1"])
         .args(["-movflags", "+faststart"])
         .arg(&written)
         .stdin(Stdio::piped())

@@ -163,7 +163,7 @@ fn in_order(meaning: &Meaning, film: &Film, event: &Event, actor: usize) -> bool
 mod tests {
     use super::*;
     use crate::events::Place;
-    use crate::{Colour, Look, Shape, Size};
+    use crate::{Colour, Look, Shape, Size, Tempo, Topic, Way};
     use cuemark_core::VideoId;
 
     const RED_BALL: Look = Look { colour: Colour::Red, shape: Shape::Ball, size: Size::Small };
@@ -256,6 +256,24 @@ mod tests {
         let after = Meaning { also: Some(Also::After(Verb::Leave)), ..asks(RED_BALL, Verb::Spin) };
         assert_eq!(grade(&before, &film(), span(2.0, 6.0)), 4);
         assert_eq!(grade(&after, &film(), span(2.0, 6.0)), 3);
+    }
+
+    #[test]
+    fn a_way_a_tempo_or_a_topic_that_is_not_so_is_one_wrong_detail() {
+        let mut film = film();
+        film.events[3].way = Some(Way::Left);
+        film.events[0].tempo = Some(Tempo::Slow);
+        film.events[0].topic = Some(Topic::Moon);
+        let (leaves, spins) = (asks(RED_BALL, Verb::Leave), asks(RED_BALL, Verb::Spin));
+        for (way, level) in [(Way::Left, 4), (Way::Right, 3)] {
+            assert_eq!(grade(&Meaning { way: Some(way), ..leaves }, &film, span(14.0, 18.0)), level);
+        }
+        for (tempo, topic, level) in
+            [(Tempo::Slow, Topic::Moon, 4), (Tempo::Quick, Topic::Moon, 3), (Tempo::Quick, Topic::Lunch, 2)]
+        {
+            let meaning = Meaning { tempo: Some(tempo), topic: Some(topic), ..spins };
+            assert_eq!(grade(&meaning, &film, span(2.0, 6.0)), level);
+        }
     }
 
     #[test]

@@ -106,6 +106,26 @@ fn stronger_features_tell_actions_apart_and_weak_ones_hardly() {
 }
 
 #[test]
+fn a_spinning_ball_shows_in_its_motion_and_not_in_its_shape() {
+    let mut spinning = film(Verb::Spin, &mut Rng::new(6));
+    spinning.actors[0].shape = Shape::Ball;
+    let mut standing = spinning.clone();
+    standing.events.clear();
+    let view = |film: &Film| {
+        let frames: Vec<Frame> = Camera::new(1, 0.0, 0).shoot(film, Rng::new(1)).take(6).collect();
+        ClipView::of(&frames)
+    };
+    let (spinning, standing) = (view(&spinning), view(&standing));
+    let differences: Vec<f32> = (spinning.seen(Strength::Motion).iter())
+        .zip(standing.seen(Strength::Motion))
+        .map(|(a, b)| (a - b).abs())
+        .collect();
+    let (still, moving) = differences.split_at(Strength::Shape.width());
+    let largest = |values: &[f32]| values.iter().copied().fold(0.0, f32::max);
+    assert!(largest(still) < 0.05 && largest(moving) > 0.1, "{} {}", largest(still), largest(moving));
+}
+
+#[test]
 fn a_stronger_view_begins_with_the_weaker_one() {
     let mut rng = Rng::new(4);
     let clips = clips(&film(Verb::Spin, &mut rng), &mut rng);

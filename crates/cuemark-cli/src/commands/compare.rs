@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     note_faults(&args.truth.truth, &split.rows);
     let mut columns = Vec::new();
     for path in [&args.a, &args.b] {
-        let predictions = args.predictions.read(path)?;
+        let predictions = args.predictions.read(path)?.answering(&split.queries);
         note_faults(path, &predictions.rows);
         let mut scoring = args.scoring.clone();
         scoring.metrics = args.metric.clone().or(scoring.metrics).or_else(|| Some("R@1,IoU=0.5".to_owned()));

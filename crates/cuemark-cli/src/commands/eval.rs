@@ -155,7 +155,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let start = Instant::now();
     let (split, predictions) = rayon::join(|| args.truth.read(), || args.predictions.read(&args.pred));
-    let (split, predictions) = (split?, predictions?);
+    let split = split?;
+    let predictions = predictions?.answering(&split.queries);
     let read = start.elapsed();
     note_faults(&args.truth.truth, &split.rows);
     note_faults(&args.pred, &predictions.rows);

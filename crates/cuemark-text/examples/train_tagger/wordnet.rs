@@ -50,6 +50,17 @@ impl WordNet {
 
     /// Our own lists win over WordNet; see the head of `closed.txt`.
     fn add_vocabulary(&mut self, vocabulary: &Vocabulary) {
+        for (word, tags) in &vocabulary.closed {
+            let readings = self.words.entry(word.clone()).or_default();
+            if is_closed(tags) {
+                readings.clear();
+            }
+            let total = readings.values().sum::<f64>().max(1.0);
+            for tag in tags {
+                let held = readings.entry(*tag).or_insert(0.0);
+                *held = held.max(0.2 * total);
+            }
+        }
         for (class, entries) in &vocabulary.classes {
             let tag = match class.as_str() {
                 "adj" | "partadj" => continue,
@@ -59,6 +70,11 @@ impl WordNet {
                 _ => Pos::Noun,
             };
             for entry in entries.iter().filter(|entry| !entry.base.contains('~')) {
+                // A word of the closed classes can be a name (*Will*), but nothing else that its list does not say.
+                let closed = vocabulary.closed.get(&entry.base.to_lowercase()).is_some_and(|tags| is_closed(tags));
+                if closed && tag != Pos::Propn {
+                    continue;
+                }
                 let readings = self.words.entry(entry.base.to_lowercase()).or_default();
                 let total: f64 = readings.values().sum();
                 let held = readings.entry(tag).or_insert(0.0);
@@ -67,18 +83,6 @@ impl WordNet {
                 for form in &entry.irregular {
                     self.irregular.insert((form.clone(), letter, entry.base.clone()));
                 }
-            }
-        }
-        for (word, tags) in &vocabulary.closed {
-            let open = tags.iter().all(|tag| matches!(tag, Pos::Adj | Pos::Adv | Pos::Noun | Pos::Verb));
-            let readings = self.words.entry(word.clone()).or_default();
-            if !open {
-                readings.retain(|tag, _| *tag == Pos::Propn);
-            }
-            let total = readings.values().sum::<f64>().max(1.0);
-            for tag in tags {
-                let held = readings.entry(*tag).or_insert(0.0);
-                *held = held.max(0.2 * total);
             }
         }
     }
@@ -128,6 +132,11 @@ impl WordNet {
         std::fs::write(folder.join("irregular.txt"), irregular)?;
         Ok(())
     }
+}
+
+/// Whether these readings of `closed.txt` are all that a word has.
+fn is_closed(tags: &[Pos]) -> bool {
+    !tags.iter().all(|tag| matches!(tag, Pos::Adj | Pos::Adv | Pos::Noun | Pos::Verb))
 }
 
 /// The letter of a tag in `lexicon.txt`.

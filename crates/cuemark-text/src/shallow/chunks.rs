@@ -1,7 +1,7 @@
 //! Base noun phrases: a determiner, what describes the noun, the noun.
 
-use super::clauses::Word;
 use super::tree::Tree;
+use super::word::Word;
 use crate::{Pos, Relation};
 
 /// What the clause builder reads: noun phrases as one item each, everything else token by token.

@@ -1,113 +1,10 @@
-//! Clauses: which noun phrase is whose subject or object, and how one verb hangs on another.
+//! Clauses: which noun phrase is whose subject or object; `verb_groups` says how one verb hangs on another.
 
 use super::chunks::{Item, What};
 use super::tree::Tree;
+use super::word::{Form, PHRASAL, TIMES, Word};
 use crate::lemma::verb_lemma;
-use crate::lexicon::{Kind, Lexicon};
 use crate::{Pos, Relation};
-
-/// A token as the parser sees it.
-pub(super) struct Word {
-    lower: String,
-    pub(super) tag: Pos,
-    form: Form,
-}
-
-/// The form of a verb.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// Present or base: *opens*, *open*.
-    Finite,
-    Ing,
-    /// Past or participle: *opened*, *taken*.
-    Past,
-}
-
-impl Word {
-    pub(super) fn new(text: &str, tag: Pos) -> Self {
-        let lower = text.to_lowercase().replace('\u{2019}', "'");
-        let form = if tag == Pos::Verb { Form::of(&lower) } else { Form::Finite };
-        Self { lower, tag, form }
-    }
-
-    pub(super) fn is(&self, word: &str) -> bool {
-        self.lower == word
-    }
-
-    pub(super) fn is_any(&self, words: &[&str]) -> bool {
-        words.contains(&self.lower.as_str())
-    }
-
-    pub(super) fn is_possessive_mark(&self) -> bool {
-        self.tag == Pos::Part && self.lower.starts_with('\'')
-    }
-
-    fn is_be(&self) -> bool {
-        self.is_any(&["is", "are", "was", "were", "be", "been", "being", "am", "'s", "'re", "'m"])
-    }
-}
-
-impl Form {
-    fn of(word: &str) -> Self {
-        let reading = Lexicon::embedded().look_up(word);
-        if word.ends_with("ing") && (reading.has(Kind::Ing) || !reading.has(Kind::Base)) {
-            Self::Ing
-        } else if reading.has(Kind::Past) && !reading.has(Kind::Base) || reading.kinds == 0 && word.ends_with("ed") {
-            Self::Past
-        } else {
-            Self::Finite
-        }
-    }
-}
-
-/// Verbs whose particle is not a preposition even when a noun phrase follows.
-const PHRASAL: &[(&str, &[&str])] = &[
-    ("pick", &["up", "out"]),
-    ("put", &["on", "down"]),
-    ("take", &["off", "out"]),
-    ("turn", &["on", "off"]),
-    ("hold", &["up", "out"]),
-    ("set", &["up", "down"]),
-    ("lay", &["down", "out"]),
-    ("clean", &["up", "off", "out"]),
-    ("cut", &["up", "off", "out"]),
-    ("chop", &["up", "off"]),
-    ("pull", &["out", "off", "up"]),
-    ("throw", &["out", "up", "down"]),
-    ("lift", &["up"]),
-    ("fold", &["up"]),
-    ("roll", &["up", "out"]),
-    ("wrap", &["up"]),
-    ("wipe", &["off", "down"]),
-    ("wash", &["off"]),
-    ("rinse", &["off"]),
-    ("slice", &["off"]),
-    ("peel", &["off"]),
-    ("scrape", &["off"]),
-    ("shake", &["off"]),
-    ("fill", &["up"]),
-    ("get", &["out"]),
-    ("hand", &["out", "over"]),
-    ("give", &["out"]),
-    ("show", &["off"]),
-    ("try", &["on", "out"]),
-    ("tie", &["up"]),
-    ("hang", &["up"]),
-    ("mix", &["in"]),
-    ("stir", &["in"]),
-    ("squeeze", &["out"]),
-    ("scoop", &["out"]),
-    ("open", &["up"]),
-    ("blow", &["out", "up"]),
-    ("knock", &["over", "down"]),
-];
-
-/// Verbs after which *a man walking* says what the man does.
-const PERCEIVING: [&str; 9] = ["see", "watch", "hear", "show", "film", "find", "catch", "notice", "feature"];
-/// Verbs that take a bare verb after their object: *lets the oil heat*.
-const CAUSING: [&str; 7] = ["let", "make", "help", "have", "see", "watch", "hear"];
-/// Nouns that say when or how often.
-const TIMES: [&str; 8] = ["time", "times", "minutes", "hours", "seconds", "day", "night", "morning"];
 
 /// Hangs the items of a sentence on each other.
 pub(super) fn attach(words: &[Word], items: &[Item], tree: &mut Tree) {
@@ -120,36 +17,36 @@ pub(super) fn attach(words: &[Word], items: &[Item], tree: &mut Tree) {
 }
 
 /// Reads items from left to right; holds what still waits for its head.
-struct Builder<'a> {
-    words: &'a [Word],
-    items: &'a [Item],
-    tree: &'a mut Tree,
+pub(super) struct Builder<'a> {
+    pub(super) words: &'a [Word],
+    pub(super) items: &'a [Item],
+    pub(super) tree: &'a mut Tree,
     /// Head of the first main clause.
-    root: Option<usize>,
+    pub(super) root: Option<usize>,
     /// The verb (or predicate) that takes objects and modifiers now.
-    verb: Option<usize>,
+    pub(super) verb: Option<usize>,
     /// Every verb so far.
-    verbs: Vec<usize>,
+    pub(super) verbs: Vec<usize>,
     /// The last noun phrase.
-    noun: Option<usize>,
+    pub(super) noun: Option<usize>,
     /// A noun phrase waiting for its verb.
-    subject: Option<usize>,
+    pub(super) subject: Option<usize>,
     /// The subject of the main clause while a clause that describes it is read.
-    outer: Option<usize>,
+    pub(super) outer: Option<usize>,
     /// Prepositions waiting for their noun.
-    cases: Vec<usize>,
-    auxes: Vec<usize>,
+    pub(super) cases: Vec<usize>,
+    pub(super) auxes: Vec<usize>,
     /// Adverbs, negations and early modifiers waiting for the verb.
-    early: Vec<(usize, Relation)>,
-    mark: Option<usize>,
-    to: Option<usize>,
-    cc: Option<usize>,
+    pub(super) early: Vec<(usize, Relation)>,
+    pub(super) mark: Option<usize>,
+    pub(super) to: Option<usize>,
+    pub(super) cc: Option<usize>,
     /// A relative pronoun and the noun it stands for.
-    relative: Option<(usize, usize)>,
+    pub(super) relative: Option<(usize, usize)>,
     /// *how*, *why* … before a clause.
-    wh: bool,
+    pub(super) wh: bool,
     /// A clause that stood before the main one.
-    waiting: Option<usize>,
+    pub(super) waiting: Option<usize>,
 }
 
 impl<'a> Builder<'a> {
@@ -214,7 +111,7 @@ impl<'a> Builder<'a> {
         self.items.get(index).map(|item| item.what)
     }
 
-    fn previous(&self, index: usize) -> Option<Item> {
+    pub(super) fn previous(&self, index: usize) -> Option<Item> {
         index.checked_sub(1).and_then(|before| self.items.get(before)).copied()
     }
 
@@ -233,7 +130,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Whether a verb with a tense comes after `index` before a conjunction ends the clause.
-    fn finite_ahead(&self, index: usize) -> bool {
+    pub(super) fn finite_ahead(&self, index: usize) -> bool {
         let mut to = false;
         for item in &self.items[index + 1..] {
             match item.what {
@@ -454,185 +351,11 @@ impl<'a> Builder<'a> {
         PHRASAL.iter().any(|(verb, particles)| *verb == lemma && self.words[particle].is_any(particles))
     }
 
-    fn lemma_is(&self, verb: usize, lemmas: &[&str]) -> bool {
+    pub(super) fn lemma_is(&self, verb: usize, lemmas: &[&str]) -> bool {
         lemmas.contains(&verb_lemma(&self.words[verb].lower).as_str())
     }
 
-    fn verb_group(&mut self, index: usize) {
-        let verb = self.items[index].head;
-        let auxes = std::mem::take(&mut self.auxes);
-        let form = self.words[verb].form;
-        let passive = form == Form::Past && auxes.last().is_some_and(|aux| self.words[*aux].is_be());
-        if form == Form::Ing && auxes.is_empty() && self.cc.is_none() && self.mark.is_none() && self.relative.is_none()
-        {
-            self.participle(index, verb);
-        } else if self.relative.is_none() && self.mark.is_none() && self.to.is_none() && self.cc.is_none() {
-            self.finite(index, verb, form == Form::Past && auxes.is_empty());
-        } else {
-            self.clause_head(verb);
-        }
-        self.hang_auxes(&auxes, verb, if passive { Relation::Auxpass } else { Relation::Aux });
-        if form != Form::Ing || !auxes.is_empty() || self.mark.is_some() {
-            let relation = if passive { Relation::Nsubjpass } else { Relation::Nsubj };
-            if let Some(subject) = self.subject.take() {
-                self.tree.attach(subject, verb, relation);
-            }
-        }
-        self.verbs.push(verb);
-        self.enter_clause(verb);
-    }
-
-    /// A verb in *-ing* without an auxiliary or a conjunction.
-    fn participle(&mut self, index: usize, verb: usize) {
-        if !self.cases.is_empty() {
-            // *by opening*: the preposition opens a clause.
-            for case in std::mem::take(&mut self.cases) {
-                self.tree.attach(case, verb, Relation::Mark);
-            }
-            match self.verb.or(self.noun) {
-                Some(head) => self.tree.attach(verb, head, Relation::Advcl),
-                None => self.waiting = Some(verb),
-            }
-            return;
-        }
-        let previous = self.previous(index);
-        match (self.verb, self.noun) {
-            (Some(head), _) if previous.is_some_and(|before| matches!(before.what, What::Verb | What::Adv)) => {
-                self.tree.attach(verb, head, Relation::Xcomp);
-            }
-            (Some(head), Some(noun)) if self.subject.is_none() => {
-                let there_is = self.words[head].tag != Pos::Verb;
-                let object =
-                    self.tree.head(noun).is_some_and(|(above, relation)| above == head && relation == Relation::Dobj);
-                let with = self.tree.find(noun, &[Relation::Case]).is_some_and(|case| self.words[case].is("with"));
-                let follows = previous.is_some_and(|before| before.head == noun);
-                let wears = self.words[verb].is_any(&["wearing", "containing"]);
-                let describes = there_is || object && self.lemma_is(head, &PERCEIVING) || with || wears;
-                let (head, relation) =
-                    if follows && describes { (noun, Relation::Acl) } else { (head, Relation::Advcl) };
-                self.tree.attach(verb, head, relation);
-            }
-            (_, Some(noun)) => {
-                // *a man wearing a hat (sits)*: describes its subject, which may still wait for its own verb.
-                let described = self.subject.unwrap_or(noun);
-                let described = if self.tree.head(noun).is_some_and(|(_, relation)| relation == Relation::Nmod) {
-                    described
-                } else {
-                    noun
-                };
-                self.tree.attach(verb, self.first_conjunct(described), Relation::Acl);
-                let waits = self.finite_ahead(index);
-                self.outer = self.outer.or(self.subject.take().filter(|_| waits));
-                if !waits {
-                    self.root = self.root.or(Some(described));
-                }
-            }
-            (Some(head), None) => self.tree.attach(verb, head, Relation::Advcl),
-            (None, None) => self.root = self.root.or(Some(verb)),
-        }
-    }
-
-    fn first_conjunct(&self, noun: usize) -> usize {
-        match self.tree.head(noun) {
-            Some((head, Relation::Conj)) => head,
-            _ => noun,
-        }
-    }
-
-    /// A verb with a tense (or a bare one) that no conjunction joins to what came before.
-    fn finite(&mut self, index: usize, verb: usize, may_be_participle: bool) {
-        if let Some(outer) = self.outer.take() {
-            // The clause that described the subject is over; here is the subject's own verb.
-            self.subject = self.subject.or(Some(outer));
-            self.root = Some(verb);
-            return;
-        }
-        match (self.verb, self.subject) {
-            (None, Some(subject)) if may_be_participle && self.finite_ahead(index) => {
-                // *a man dressed in black sits*
-                self.tree.attach(verb, subject, Relation::Acl);
-                self.outer = self.subject.take();
-            }
-            (None, _) => self.root = self.root.or(Some(verb)),
-            (Some(head), Some(_)) => {
-                let clause = self.words[head].tag == Pos::Verb && self.tree.find(head, &[Relation::Dobj]).is_none();
-                let clause = clause || self.wh;
-                self.tree.attach(verb, head, if clause { Relation::Ccomp } else { Relation::Parataxis });
-            }
-            (Some(head), None) => {
-                let relation = match self.previous(index) {
-                    Some(before) if before.what == What::Noun && self.lemma_is(head, &CAUSING) => Relation::Xcomp,
-                    Some(before) if before.head == head && self.lemma_is(head, &CAUSING) => Relation::Xcomp,
-                    Some(before) if before.what == What::Noun && may_be_participle => {
-                        self.tree.attach(verb, before.head, Relation::Acl);
-                        return;
-                    }
-                    _ if may_be_participle => Relation::Advcl,
-                    _ => Relation::Conj,
-                };
-                self.tree.attach(verb, head, relation);
-            }
-        }
-    }
-
-    /// Hangs the head of a clause that a conjunction, a relative pronoun or *to* opens on what came before.
-    fn clause_head(&mut self, head: usize) {
-        if let Some((relative, noun)) = self.relative.take() {
-            self.tree.attach(head, noun, Relation::AclRelcl);
-            let relation = if self.subject.is_some() { Relation::Dobj } else { Relation::Nsubj };
-            self.tree.attach(relative, head, relation);
-            self.to = None;
-        } else if let Some(mark) = self.mark.take() {
-            self.tree.attach(mark, head, Relation::Mark);
-            let complement = self.words[mark].is_any(&["that", "if", "whether"]);
-            match self.verb.or(self.root) {
-                Some(above) => {
-                    self.tree.attach(head, above, if complement { Relation::Ccomp } else { Relation::Advcl })
-                }
-                None => self.waiting = Some(head),
-            }
-            // An *-ing* clause has no subject of its own: the one that waits is the main clause's.
-            if self.words[head].form == Form::Ing && self.auxes.is_empty() && self.verb.is_none() {
-                self.outer = self.outer.or(self.subject.take());
-            }
-        } else if let Some(to) = self.to.take() {
-            self.tree.attach(to, head, Relation::Mark);
-            let apart = self.verb.is_some_and(|verb| self.tree.find(verb, &[Relation::Dobj, Relation::Nmod]).is_some());
-            match (self.verb, self.noun) {
-                (Some(verb), _) if self.wh => self.tree.attach(head, verb, Relation::Ccomp),
-                (Some(verb), _)
-                    if apart && !self.lemma_is(verb, &["ask", "tell", "want", "help", "force", "allow", "teach"]) =>
-                {
-                    self.tree.attach(head, verb, Relation::Advcl);
-                }
-                (Some(verb), _) => self.tree.attach(head, verb, Relation::Xcomp),
-                (None, Some(noun)) => self.tree.attach(head, noun, Relation::Acl),
-                (None, None) => {}
-            }
-        } else if let Some(cc) = self.cc.take() {
-            let above = self.conjoined_with(head);
-            if let Some(above) = above {
-                self.tree.attach(head, above, Relation::Conj);
-                self.tree.attach(cc, above, Relation::Cc);
-            }
-        }
-    }
-
-    /// The verb that a verb behind *and* is joined to: the last of the same form, or the main verb when it has a subject of its own.
-    fn conjoined_with(&self, head: usize) -> Option<usize> {
-        if self.subject.is_some() {
-            return self.root.or(self.verb);
-        }
-        let ing = |verb: usize| self.words[verb].form == Form::Ing;
-        let alike = self.verbs.iter().rev().copied().find(|verb| ing(*verb) == ing(head));
-        let first = |verb: usize| match self.tree.head(verb) {
-            Some((above, Relation::Conj)) if ing(above) == ing(head) => above,
-            _ => verb,
-        };
-        alike.map(first).or(self.verb)
-    }
-
-    fn hang_auxes(&mut self, auxes: &[usize], head: usize, last: Relation) {
+    pub(super) fn hang_auxes(&mut self, auxes: &[usize], head: usize, last: Relation) {
         for (place, aux) in auxes.iter().enumerate() {
             let relation = if place + 1 == auxes.len() { last } else { Relation::Aux };
             self.tree.attach(*aux, head, relation);
@@ -640,7 +363,7 @@ impl<'a> Builder<'a> {
     }
 
     /// `head` takes objects and modifiers from here on.
-    fn enter_clause(&mut self, head: usize) {
+    pub(super) fn enter_clause(&mut self, head: usize) {
         for (token, relation) in std::mem::take(&mut self.early) {
             self.tree.attach(token, head, relation);
         }

@@ -10,6 +10,8 @@ mod chunks;
 mod clauses;
 mod phrases;
 mod tree;
+mod verb_groups;
+mod word;
 
 use crate::{Parse, TaggedToken, Tagger, Token, tokenize};
 
@@ -28,8 +30,8 @@ pub fn shallow_parse(sentence: &str) -> Parse {
 
 /// The parse of tokens whose tags are known; `tags` must be as long as `tokens`.
 pub(crate) fn parse_tagged(tokens: &[Token<'_>], tags: &[crate::Pos]) -> Parse {
-    let words: Vec<clauses::Word> =
-        tokens.iter().zip(tags).map(|(token, tag)| clauses::Word::new(token.text, *tag)).collect();
+    let words: Vec<word::Word> =
+        tokens.iter().zip(tags).map(|(token, tag)| word::Word::new(token.text, *tag)).collect();
     let mut tree = tree::Tree::new(words.len());
     let items = chunks::items(&words, &mut tree);
     clauses::attach(&words, &items, &mut tree);

@@ -1,7 +1,7 @@
 //! The nouns that take part in what each verb says.
 
-use super::clauses::Word;
 use super::tree::Tree;
+use super::word::Word;
 use crate::{Phrase, Pos, Relation};
 
 /// One phrase per main verb, in order. The understood subject counts: in *sits and reads*, who sits reads.

@@ -29,7 +29,7 @@ pub use error::SimilarityError;
 pub use histogram::{Histogram, Pairs, Scale, histogram};
 pub use matrix::Matrix;
 pub use matrix_file::MatrixFile;
-pub use product::product;
+use product::product;
 pub use sweep::{Tile, sweep};
 pub use tfidf::Tfidf;
 pub use top_k::{Neighbour, top_k};

@@ -5,7 +5,7 @@
 ///
 /// # Panics
 /// When the lengths do not fit each other; that is a bug of the caller.
-pub fn product(left: &[f32], right: &[f32], width: usize, out: &mut [f32]) {
+pub(super) fn product(left: &[f32], right: &[f32], width: usize, out: &mut [f32]) {
     if out.is_empty() {
         return;
     }

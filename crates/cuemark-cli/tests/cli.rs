@@ -1,0 +1,200 @@
+//! The command as a person meets it: what it prints, where, and with which exit code.
+
+use std::process::{Command, Output};
+
+use cuemark_testkit::{fixture, shared};
+use serde_json::Value;
+
+fn cuemark(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cuemark")).args(arguments).env("COLUMNS", "110").output().unwrap()
+}
+
+/// Exit code, standard output and standard error, with paths of this machine taken out.
+fn told(arguments: &[&str]) -> String {
+    let output = cuemark(arguments);
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap().replace(fixture("").as_str(), "fixtures/");
+    format!(
+        "exit {}\n--- stdout\n{}--- stderr\n{}",
+        output.status.code().unwrap(),
+        text(&output.stdout),
+        text(&output.stderr)
+    )
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = cuemark(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn path(name: &str) -> String {
+    fixture(name).into_string()
+}
+
+#[test]
+fn help_lists_every_command() {
+    insta::assert_snapshot!(told(&["--help"]));
+}
+
+#[test]
+fn an_evaluation_is_a_table_with_its_conventions() {
+    let (truth, pred) = (path("cli/truth.jsonl"), path("cli/a.jsonl"));
+    insta::assert_snapshot!(told(&["eval", "--truth", &truth, "--pred", &pred, "--ci", "95"]));
+}
+
+#[test]
+fn an_evaluation_as_json_holds_fractions() {
+    let (truth, pred) = (path("cli/truth.jsonl"), path("cli/a.jsonl"));
+    let found =
+        json(&["eval", "--truth", &truth, "--pred", &pred, "--metrics", "R@1,IoU=0.5,R@5,IoU=0.5,mIoU", "--json"]);
+    // By hand: the overlaps of the first answers are 1, 0.5, 0 and none; query 3 is found second with 0.8.
+    assert_eq!(found["metrics"]["R@1,IoU=0.5"], 0.5);
+    assert_eq!(found["metrics"]["R@5,IoU=0.5"], 0.75);
+    assert_eq!(found["metrics"]["mIoU"], 1.5 / 4.0);
+    assert_eq!((found["queries"].as_u64(), found["missing"].as_u64()), (Some(4), Some(1)));
+}
+
+#[test]
+fn groups_divide_the_queries() {
+    let (truth, pred) = (path("cli/truth.jsonl"), path("cli/a.jsonl"));
+    let found = json(&[
+        "eval",
+        "--truth",
+        &truth,
+        "--pred",
+        &pred,
+        "--metrics",
+        "R@1,IoU=0.5",
+        "--group-by",
+        "verb,words",
+        "--json",
+    ]);
+    assert_eq!(found["metrics"]["R@1,IoU=0.5/verb=open"], 1.0);
+    assert_eq!(found["metrics"]["R@1,IoU=0.5/verb=jump"], 0.0);
+    assert_eq!(found["metrics"]["R@1,IoU=0.5/words=1-5"], 2.0 / 3.0);
+}
+
+#[test]
+fn a_comparison_names_both_files_and_the_test() {
+    let (truth, a, b) = (path("cli/truth.jsonl"), path("cli/a.jsonl"), path("cli/b.jsonl"));
+    insta::assert_snapshot!(told(&["compare", "--truth", &truth, &a, &b, "--metric", "mIoU"]));
+}
+
+#[test]
+fn errors_say_what_where_and_what_to_do() {
+    let truth = path("cli/truth.jsonl");
+    let folder = tempfile::tempdir().unwrap();
+    let bad = folder.path().join("bad.txt");
+    std::fs::write(&bad, "3MSZA 5.0 3.5##person turn a light on.\n").unwrap();
+    let bad = bad.to_str().unwrap();
+    let told = |arguments: &[&str]| told(arguments).replace(folder.path().to_str().unwrap(), "TMP");
+    insta::assert_snapshot!(
+        "misspelt_metric",
+        told(&["eval", "--truth", &truth, "--pred", &truth, "--metrics", "R@1,IuO=0.5"])
+    );
+    insta::assert_snapshot!("absent_file", told(&["eval", "--truth", "nowhere.jsonl", "--pred", &path("cli/a.jsonl")]));
+    insta::assert_snapshot!(
+        "bad_row",
+        told(&["eval", "--truth", bad, "--pred", &path("cli/a.jsonl"), "--bad-rows", "error"])
+    );
+    insta::assert_snapshot!("unknown_dataset", told(&["data", "check", "charade-sta", "--root", "."]));
+    insta::assert_snapshot!(
+        "refused_by_preset",
+        told(&["eval", "--truth", &truth, "--pred", &path("cli/a.jsonl"), "--preset", "qvhighlights"])
+    );
+}
+
+#[test]
+fn wrong_usage_is_exit_2() {
+    assert_eq!(cuemark(&["eval"]).status.code(), Some(2));
+    assert_eq!(cuemark(&["eval", "--truth", "x", "--pred", "y", "--ci", "120"]).status.code(), Some(2));
+    assert_eq!(cuemark(&["fly"]).status.code(), Some(2));
+}
+
+#[test]
+fn nothing_is_overwritten_without_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("per-query.jsonl");
+    let out = out.to_str().unwrap();
+    let (truth, pred) = (path("cli/truth.jsonl"), path("cli/a.jsonl"));
+    let arguments = ["eval", "--truth", &truth, "--pred", &pred, "--per-query", out];
+    assert!(cuemark(&arguments).status.success());
+    let first = std::fs::read_to_string(out).unwrap();
+    assert_eq!(first.lines().count(), 4);
+    assert_eq!(cuemark(&arguments).status.code(), Some(1));
+    assert!(cuemark(&[&arguments[..], &["--force"]].concat()).status.success());
+    assert_eq!(std::fs::read_to_string(out).unwrap(), first);
+}
+
+#[test]
+fn every_dataset_fixture_converts_to_json_lines_and_back() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, root) in
+        [("charades-sta", "datasets/charades-sta"), ("qvhighlights", "datasets/qvhighlights"), ("tvr", "datasets/tvr")]
+    {
+        let out = folder.path().join(format!("{name}.jsonl.gz"));
+        let out = out.to_str().unwrap();
+        let output = cuemark(&["data", "convert", name, "--root", &path(root), "--out", out]);
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        let again = folder.path().join(format!("{name}-again.parquet"));
+        let output = cuemark(&["data", "convert", name, "--root", &path(root), "--out", again.to_str().unwrap()]);
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// Published, and determined by the annotations alone; cut off, not rounded, after two decimals.
+#[test]
+fn predict_all_reaches_the_published_discounted_recall() {
+    let Some(folder) = shared("data/charades-cd") else { return };
+    let published = [("test_iid", [31.04, 10.93, 0.0, 0.0, 0.0]), ("test_ood", [37.43, 27.13, 0.06, 0.0, 0.0])];
+    for (split, expected) in published {
+        let truth = folder.join(format!("charades_{split}.json"));
+        let out = tempfile::tempdir().unwrap();
+        let pred = out.path().join("all.jsonl");
+        let pred = pred.to_str().unwrap();
+        assert!(
+            cuemark(&["predict", "--baseline", "predict-all", "--truth", truth.as_str(), "--out", pred])
+                .status
+                .success()
+        );
+        let found = json(&["eval", "--truth", truth.as_str(), "--pred", pred, "--preset", "charades-cd", "--json"]);
+        for (m, expected) in ["0.1", "0.3", "0.5", "0.7", "0.9"].iter().zip(expected) {
+            let percent = 100.0 * found["metrics"][format!("dR@1,IoU={m}")].as_f64().unwrap();
+            assert_eq!((percent * 100.0).trunc() / 100.0, expected, "{split} {m}: {percent}");
+        }
+    }
+}
+
+#[test]
+fn predict_all_on_activitynet_is_the_share_of_long_moments() {
+    let Some(folder) = shared("data/activitynet-captions") else { return };
+    let out = tempfile::tempdir().unwrap();
+    let (truth, pred) = (out.path().join("val.jsonl"), out.path().join("all.jsonl"));
+    let (truth, pred) = (truth.to_str().unwrap(), pred.to_str().unwrap());
+    let root = folder.as_str();
+    assert!(
+        cuemark(&["data", "convert", "activitynet-captions", "--root", root, "--file", "val_1+val_2", "--out", truth])
+            .status
+            .success()
+    );
+    assert!(cuemark(&["predict", "--baseline", "predict-all", "--truth", truth, "--out", pred]).status.success());
+    let found = json(&["eval", "--truth", truth, "--pred", pred, "--metrics", "R@1,IoU=0.7", "--json"]);
+    let percent = 100.0 * found["metrics"]["R@1,IoU=0.7"].as_f64().unwrap();
+    assert!((percent - 11.89).abs() < 0.005, "{percent}");
+}
+
+#[test]
+fn the_quick_demo_shows_a_gap_for_guesses_and_none_for_the_oracle() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let found = json(&["demo", "--quick", "--out", out, "--json"]);
+    let methods = found["methods"].as_array().unwrap();
+    let of = |name: &str, split: &str| {
+        let method = methods.iter().find(|method| method["method"] == name).unwrap();
+        method[split]["R@1,IoU=0.5"].as_f64().unwrap()
+    };
+    assert!(of("bias-verb", "test-iid") > of("bias-verb", "test-ood") + 0.1);
+    assert_eq!((of("oracle", "test-iid"), of("oracle", "test-ood")), (1.0, 1.0));
+    // A second run uses what is finished.
+    assert!(cuemark(&["demo", "--quick", "--out", out]).status.success());
+}
