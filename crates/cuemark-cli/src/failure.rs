@@ -7,6 +7,7 @@ use cuemark_formats::{ReadError, UnknownFormat};
 use cuemark_metrics::EvalError;
 use cuemark_protocols::ProtocolError;
 use cuemark_text::TextError;
+use cuemark_text::similarity::SimilarityError;
 use cuemark_world::WorldError;
 
 /// The input has problems.
@@ -37,6 +38,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
             .or_else(|| cause.downcast_ref::<EvalError>()?.hint())
             .or_else(|| cause.downcast_ref::<ProtocolError>()?.hint())
             .or_else(|| cause.downcast_ref::<TextError>()?.hint())
+            .or_else(|| cause.downcast_ref::<SimilarityError>()?.hint())
             .or_else(|| cause.downcast_ref::<WorldError>()?.hint())
             .or_else(|| Some(cause.downcast_ref::<UnknownFormat>()?.hint()))
     })

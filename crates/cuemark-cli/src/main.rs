@@ -5,6 +5,7 @@ mod failure;
 mod input;
 mod output;
 mod progress;
+mod similarity;
 
 use clap::Parser;
 

@@ -43,14 +43,15 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     anyhow::ensure!(args.ci > 0.0 && args.ci < 100.0, "`--ci` {} is not between 0 and 100", args.ci);
+    let mut scoring = args.scoring.clone();
+    scoring.metrics = args.metric.clone().or(scoring.metrics).or_else(|| Some("R@1,IoU=0.5".to_owned()));
+    scoring.check()?;
     let split = args.truth.read()?;
     note_faults(&args.truth.truth, &split.rows);
     let mut columns = Vec::new();
     for path in [&args.a, &args.b] {
         let predictions = args.predictions.read(path)?.answering(&split.queries);
         note_faults(path, &predictions.rows);
-        let mut scoring = args.scoring.clone();
-        scoring.metrics = args.metric.clone().or(scoring.metrics).or_else(|| Some("R@1,IoU=0.5".to_owned()));
         let plan = scoring.plan(&split.queries, &predictions)?;
         columns.push(evaluate(&plan, &split.queries, &predictions, &first_verb)?.columns);
     }

@@ -113,6 +113,16 @@ fn grouping(text: &str) -> Result<Grouping, String> {
 }
 
 impl Scoring {
+    /// Refuses names that do not exist before any file is read.
+    ///
+    /// # Errors
+    /// The first such name.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        self.metrics.as_deref().map(parse_list).transpose()?;
+        self.preset.as_deref().map(str::parse::<Preset>).transpose()?;
+        Ok(())
+    }
+
     /// The plan that the flags ask for; without metrics or preset, the metrics that suit the files.
     pub(crate) fn plan(&self, truths: &[Truth], predictions: &Predictions) -> anyhow::Result<Plan> {
         let overrides = Overrides {
@@ -150,6 +160,7 @@ fn suitable(truths: &[Truth], predictions: &Predictions) -> Vec<MetricName> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    args.scoring.check()?;
     if let Some(path) = &args.per_query {
         args.force.overwrite().check(path)?;
     }

@@ -5,7 +5,9 @@ mod data;
 mod demo;
 mod eval;
 mod human_ceiling;
+mod pool;
 mod predict;
+mod rank;
 mod split;
 mod text;
 mod text_bias;
@@ -32,6 +34,10 @@ pub(crate) enum Command {
     TextBias(text_bias::Args),
     /// Take queries apart: tags, verb-centred phrases, typed dependencies.
     Text(text::Args),
+    /// Pools of many videos in which a query has several right answers.
+    Pool(pool::Args),
+    /// Graded relevance for imprecise queries: rewriting, candidates, ratings, consensus.
+    Rank(rank::Args),
     /// What people reach against each other.
     HumanCeiling(human_ceiling::Args),
     /// The built-in synthetic world: films of coloured shapes in which the truth is known.
@@ -50,6 +56,8 @@ impl Command {
             Self::Split(args) => split::run(&args),
             Self::TextBias(args) => text_bias::run(&args),
             Self::Text(args) => text::run(&args),
+            Self::Pool(args) => pool::run(&args),
+            Self::Rank(args) => rank::run(args),
             Self::HumanCeiling(args) => human_ceiling::run(&args),
             Self::World(args) => world::run(&args),
             Self::Demo(args) => demo::run(&args),

@@ -30,7 +30,10 @@ pub fn wilson(hits: usize, trials: usize) -> Interval {
     let (n, share) = (trials as f64, hits as f64 / trials as f64);
     let middle = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
     let half = Z / (1.0 + Z * Z / n) * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
-    Interval { low: (middle - half).max(0.0), high: (middle + half).min(1.0) }
+    // At both extremes the formula's end is exact, which rounding would miss by a hair.
+    let low = if hits == 0 { 0.0 } else { (middle - half).max(0.0) };
+    let high = if hits == trials { 1.0 } else { (middle + half).min(1.0) };
+    Interval { low, high }
 }
 
 /// Ranks from 1, equal values sharing the mean of their ranks.

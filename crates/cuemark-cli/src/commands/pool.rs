@@ -1,0 +1,237 @@
+//! `cuemark pool`: pools of many videos with several right answers.
+
+use camino::Utf8PathBuf;
+use clap::Subcommand;
+use cuemark_core::Truth;
+use cuemark_data::{ReadOptions, read_truth};
+use cuemark_formats::{Source, WholeFile};
+use cuemark_protocols::pools::calibration::{Shares, by_known_pools, by_share};
+use cuemark_protocols::pools::{Calibration, PoolSettings, Thresholds, audit, make, sheet};
+use cuemark_text::similarity::{MatrixFile, Scale, Similarity};
+use serde_json::json;
+
+use crate::input::Force;
+use crate::output::{self, Outcome, percent, thousands};
+use crate::similarity::SimilarityArgs;
+
+/// The most positives that published pools hold, the query's own video among them.
+const PUBLISHED_POSITIVES: usize = 5;
+/// Share of known positives that may count as negatives when thresholds are fitted to known pools.
+const LOST: f64 = 0.01;
+
+/// Pools of many videos in which a query has several right answers.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Build a pool for every query.
+    Make(Make),
+    /// How alike positives and negatives are, as counts and as a picture.
+    Audit {
+        /// The queries that pools were made of.
+        #[arg(long = "in", value_name = "FILE")]
+        input: Utf8PathBuf,
+        /// The pools.
+        #[arg(long, value_name = "FILE")]
+        pools: Utf8PathBuf,
+        #[command(flatten)]
+        similarity: SimilarityArgs,
+        /// Draw the histograms as an SVG file.
+        #[arg(long, value_name = "FILE.svg")]
+        plot: Option<Utf8PathBuf>,
+        /// Thresholds to draw: positive,negative.
+        #[arg(long, value_name = "P,N", value_parser = pair, default_value = "0.9,0.5")]
+        thresholds: Pair,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        force: Force,
+    },
+    /// Write a sheet for people to check pools by, or read a filled one back.
+    Sheet {
+        /// The pools.
+        #[arg(long, value_name = "FILE")]
+        pools: Utf8PathBuf,
+        /// Where to write the sheet.
+        #[arg(long, value_name = "FILE.csv", conflicts_with = "filled", required_unless_present = "filled")]
+        out: Option<Utf8PathBuf>,
+        /// A filled sheet to read.
+        #[arg(long, value_name = "FILE.csv")]
+        filled: Option<Utf8PathBuf>,
+        /// Queries on the sheet.
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        queries: usize,
+        /// Seed of the draw.
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        seed: u64,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        force: Force,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Make {
+    /// The queries, each about one video, in any truth layout.
+    #[arg(long = "in", value_name = "FILE")]
+    input: Utf8PathBuf,
+    /// Where to write them with their pools; the manifest goes beside it.
+    #[arg(long, value_name = "FILE.jsonl")]
+    out: Utf8PathBuf,
+    /// Videos in a pool.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    videos: usize,
+    /// Positive videos in a pool at the most, the query's own among them.
+    #[arg(long, value_name = "K", default_value_t = PUBLISHED_POSITIVES)]
+    positives: usize,
+    #[command(flatten)]
+    similarity: SimilarityArgs,
+    /// A matrix of queries by videos for the query-video filter; videos in the order they first come up.
+    #[arg(long, value_name = "FILE")]
+    video_similarity: Option<Utf8PathBuf>,
+    /// Thresholds of this provider: positive,negative (SimCSE's are 0.9,0.5).
+    #[arg(long, value_name = "P,N", value_parser = pair, conflicts_with_all = ["shares", "known"])]
+    thresholds: Option<Pair>,
+    /// Calibrate: the shares of all pairs that are positive and negative.
+    #[arg(long, value_name = "P,N", value_parser = pair, default_value = "0.002,0.5")]
+    shares: Pair,
+    /// Calibrate: known pools of the same queries, to agree with best.
+    #[arg(long, value_name = "FILE", conflicts_with = "shares")]
+    known: Option<Utf8PathBuf>,
+    /// Seed of the draw.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    force: Force,
+}
+
+/// Two numbers, positive and negative.
+#[derive(Debug, Clone, Copy)]
+struct Pair(f64, f64);
+
+fn pair(text: &str) -> Result<Pair, String> {
+    let numbers: Vec<f64> = text.split(',').filter_map(|number| number.trim().parse().ok()).collect();
+    match numbers[..] {
+        [positive, negative] => Ok(Pair(positive, negative)),
+        _ => Err("two numbers with a comma between them, such as 0.9,0.5".to_owned()),
+    }
+}
+
+impl Pair {
+    fn thresholds(self) -> Thresholds {
+        Thresholds { positive: self.0 as f32, negative: self.1 as f32 }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    match &args.action {
+        Action::Make(args) => make_pools(args),
+        Action::Audit { input, pools, similarity, plot, thresholds, json, force } => {
+            let (queries, pools) = (read(input)?, read(pools)?);
+            let between = similarity.between(&queries, &queries)?;
+            let found = audit::audit(&queries, &pools, &*between, Scale::cosine(100))?;
+            if let Some(path) = plot {
+                let picture = found.draw(thresholds.thresholds())?;
+                WholeFile::write_all_to(path, force.overwrite(), picture.as_bytes())?;
+                output::say(&format!("drew {path}"));
+            }
+            if *json {
+                return Ok(Outcome::json(&serde_json::to_value(&found)?));
+            }
+            let row = |name: &str, counted: &cuemark_text::similarity::Histogram| {
+                let at = |threshold: f64| percent(counted.share_at_least(threshold as f32));
+                vec![name.to_owned(), thousands(counted.total() as usize), at(thresholds.0), at(thresholds.1)]
+            };
+            let (high, low) = (format!("% ≥ {}", thresholds.0), format!("% ≥ {}", thresholds.1));
+            let rows =
+                [row("all pairs", &found.all), row("positives", &found.positives), row("negatives", &found.negatives)];
+            Ok(Outcome::ok(output::table(&[&found.provider, "pairs", &high, &low], &rows)))
+        }
+        Action::Sheet { pools, out, filled, queries, seed, json, force } => {
+            let pools = read(pools)?;
+            if let Some(path) = filled {
+                let verdict = sheet::read(&Source::new(path), &pools)?;
+                return Ok(if *json {
+                    Outcome::json(&serde_json::to_value(verdict)?)
+                } else {
+                    Outcome::ok(format!(
+                        "{} of {} questions answered: {} false positives, {} false negatives, false rate {} % ({} – {})",
+                        thousands(verdict.answered),
+                        thousands(verdict.questions),
+                        thousands(verdict.false_positives),
+                        thousands(verdict.false_negatives),
+                        percent(verdict.false_rate),
+                        percent(verdict.interval.low),
+                        percent(verdict.interval.high)
+                    ))
+                });
+            }
+            let Some(path) = out else { anyhow::bail!("pass `--out FILE` or `--filled FILE`") };
+            let questions = sheet::questions(&pools, *queries, *seed);
+            let mut file = WholeFile::create(path, force.overwrite())?;
+            sheet::write(&questions, &mut file)?;
+            file.finish()?;
+            Ok(if *json {
+                Outcome::json(&json!({ "questions": questions.len(), "out": path }))
+            } else {
+                Outcome::ok(format!("wrote {} questions to {path}", thousands(questions.len())))
+            })
+        }
+    }
+}
+
+fn make_pools(args: &Make) -> anyhow::Result<Outcome> {
+    args.force.overwrite().check(&args.out)?;
+    let queries = read(&args.input)?;
+    let between = args.similarity.between(&queries, &queries)?;
+    let (thresholds, calibration) = match (args.thresholds, &args.known) {
+        (Some(thresholds), _) => (thresholds.thresholds(), Calibration::Given),
+        (None, Some(path)) => by_known_pools(&queries, &read(path)?, &*between, PUBLISHED_POSITIVES, LOST)?,
+        (None, None) => by_share(&*between, Shares { positive: args.shares.0, negative: args.shares.1 })?,
+    };
+    let videos = cuemark_protocols::pools::Collection::new(&queries)?.videos().len();
+    let with_videos = args
+        .video_similarity
+        .as_ref()
+        .map(|path| MatrixFile::open(&Source::new(path), queries.len(), videos))
+        .transpose()?;
+    let settings =
+        PoolSettings { videos: args.videos, positives: args.positives, thresholds, calibration, seed: args.seed };
+    let with_videos = with_videos.as_ref().map(|matrix| matrix as &dyn Similarity);
+    let pools = make(&queries, &*between, with_videos, settings)?;
+    pools.write(&args.out, args.force.overwrite())?;
+    if args.json {
+        return Ok(Outcome::json(&json!({ "settings": pools.settings, "report": pools.report, "out": args.out })));
+    }
+    let report = &pools.report;
+    let by_count: Vec<String> =
+        report.positives.iter().enumerate().map(|(n, queries)| format!("{}: {}", n + 1, thousands(*queries))).collect();
+    Ok(Outcome::ok(format!(
+        "{} of {} queries have a pool of {} videos; {} dropped for want of negatives\n\
+         positives by {} at {:.3}, negatives at {:.3}; {:.2} positives on average ({})\nwrote {}",
+        thousands(report.kept),
+        thousands(report.queries),
+        thousands(pools.settings.videos),
+        thousands(report.dropped),
+        report.provider,
+        thresholds.positive,
+        thresholds.negative,
+        report.mean_positives,
+        by_count.join(", "),
+        args.out
+    )))
+}
+
+fn read(path: &Utf8PathBuf) -> anyhow::Result<Vec<Truth>> {
+    Ok(read_truth(&Source::new(path), None, &ReadOptions::default())?.queries)
+}

@@ -1,0 +1,406 @@
+//! `cuemark rank`: graded relevance for imprecise queries.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use clap::Subcommand;
+use cuemark_core::{Truth, VideoId};
+use cuemark_data::{ReadOptions, read_ratings, read_truth};
+use cuemark_formats::{Source, WholeFile, json as lines, write_truth};
+use cuemark_protocols::ranked::candidates::{self, CandidateSettings};
+use cuemark_protocols::ranked::frames::FrameRate;
+use cuemark_protocols::ranked::label_studio::{self, VideoFile};
+use cuemark_protocols::ranked::rewrite::{Program, RewriteSettings, StandIns, compare_by_words, read_queue, rewrite};
+use cuemark_protocols::ranked::{agreement, consensus, exam, proxy, pseudo_train};
+use cuemark_text::names::NameList;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::input::Force;
+use crate::output::{self, Outcome, percent, thousands};
+use crate::similarity::SimilarityArgs;
+
+/// Graded relevance for imprecise queries: rewriting, candidates, ratings, consensus.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Take the names of characters out of queries, with two checks and queues for what fails them.
+    Rewrite {
+        /// The queries, in any truth layout.
+        #[arg(long = "in", value_name = "FILE")]
+        input: Utf8PathBuf,
+        /// `name,noun` lines: who is replaced by what.
+        #[arg(long, value_name = "FILE.csv")]
+        names: Option<Utf8PathBuf>,
+        /// A program that is asked, in JSON lines, for what the rules do not settle.
+        #[arg(long, value_name = "COMMAND")]
+        program: Option<String>,
+        /// A reviewed queue whose approved sentences are taken.
+        #[arg(long, value_name = "FILE.jsonl")]
+        reviewed: Option<Utf8PathBuf>,
+        /// The folder for queries.jsonl, retry.jsonl and review.jsonl.
+        #[arg(long, value_name = "DIR")]
+        out: Utf8PathBuf,
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        force: Force,
+    },
+    /// The moments whose captions are likest to each query, in batches to be rated.
+    Candidates {
+        /// The queries.
+        #[arg(long = "in", value_name = "FILE")]
+        input: Utf8PathBuf,
+        /// Captions, each with its moment.
+        #[arg(long, value_name = "FILE")]
+        captions: Utf8PathBuf,
+        #[command(flatten)]
+        similarity: SimilarityArgs,
+        /// Candidates of a query at the most.
+        #[arg(long, value_name = "K", default_value_t = 40)]
+        most: usize,
+        /// Ratings of earlier batches: only what the second-batch rule asks for is written.
+        #[arg(long, value_name = "FILE.csv")]
+        ratings: Option<Utf8PathBuf>,
+        /// Continue when the last ratings of a batch average this much.
+        #[arg(long, value_name = "GRADE", default_value_t = 2.0)]
+        bar: f64,
+        /// Draw this many of the likest and as many random moments instead, for the proxy study.
+        #[arg(long, value_name = "N", conflicts_with = "ratings")]
+        study: Option<usize>,
+        /// Where to write them.
+        #[arg(long, value_name = "FILE.jsonl")]
+        out: Utf8PathBuf,
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        seed: u64,
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        force: Force,
+    },
+    /// What several people's ratings come to.
+    Consensus {
+        /// `pair_id,worker,relevance` rows.
+        #[arg(long = "in", value_name = "FILE.csv")]
+        input: Utf8PathBuf,
+        /// Write `pair_id,relevance` of what has consensus.
+        #[arg(long, value_name = "FILE.csv")]
+        out: Option<Utf8PathBuf>,
+        /// The candidates that were rated, to write graded truth with `--truth-out`.
+        #[arg(long, value_name = "FILE.jsonl", requires = "truth_out")]
+        candidates: Option<Utf8PathBuf>,
+        /// Where to write graded truth.
+        #[arg(long, value_name = "FILE.jsonl", requires = "candidates")]
+        truth_out: Option<Utf8PathBuf>,
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        force: Force,
+    },
+    /// How far people agree: kappas, spread of ratings; with experts' ratings, an exam.
+    Agreement {
+        /// `pair_id,worker,relevance` rows.
+        #[arg(long = "in", value_name = "FILE.csv")]
+        input: Utf8PathBuf,
+        /// Compare two people only when they rated this many pairs both.
+        #[arg(long, value_name = "N", default_value_t = 30)]
+        least_shared: usize,
+        /// Experts' ratings: the median is the exam's truth.
+        #[arg(long, value_name = "FILE.csv")]
+        experts: Option<Utf8PathBuf>,
+        /// Grades an answer may be off in the exam.
+        #[arg(long, value_name = "N", default_value_t = 1)]
+        tolerance: u8,
+        /// Candidates of a proxy study: relevance against similarity and rank.
+        #[arg(long, value_name = "FILE.jsonl")]
+        study: Option<Utf8PathBuf>,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Training sets of the likest moments, queries of val and test taken out.
+    PseudoTrain {
+        /// The training queries.
+        #[arg(long = "in", value_name = "FILE")]
+        input: Utf8PathBuf,
+        /// Captions, each with its moment.
+        #[arg(long, value_name = "FILE")]
+        captions: Utf8PathBuf,
+        /// Queries that must not be trained on; may be given several times.
+        #[arg(long, value_name = "FILE")]
+        held_out: Vec<Utf8PathBuf>,
+        #[command(flatten)]
+        similarity: SimilarityArgs,
+        /// How many moments a query gets; a file for each.
+        #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = pseudo_train::PUBLISHED_TOP)]
+        top: Vec<usize>,
+        /// The folder for train-topN.jsonl.
+        #[arg(long, value_name = "DIR")]
+        out: Utf8PathBuf,
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        force: Force,
+    },
+    /// Write candidates as Label Studio tasks.
+    Export {
+        /// The candidates.
+        #[arg(long = "in", value_name = "FILE.jsonl")]
+        input: Utf8PathBuf,
+        /// JSON lines `{"video","url","framerate"}`.
+        #[arg(long, value_name = "FILE.jsonl")]
+        videos: Utf8PathBuf,
+        /// Where to write the tasks; the labelling configuration goes beside it as `.xml`.
+        #[arg(long, value_name = "FILE.json")]
+        out: Utf8PathBuf,
+        #[command(flatten)]
+        force: Force,
+    },
+    /// Read Label Studio's export back as ratings.
+    Import {
+        /// The export.
+        #[arg(long = "in", value_name = "FILE.json")]
+        input: Utf8PathBuf,
+        /// Where to write `pair_id,worker,relevance` rows.
+        #[arg(long, value_name = "FILE.csv")]
+        out: Utf8PathBuf,
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        force: Force,
+    },
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
+    match args.action {
+        Action::Rewrite { input, names, program, reviewed, out, json, force } => {
+            let queries = read(&input)?;
+            let stand_ins = match names {
+                Some(path) => StandIns::read(&Source::new(path))?,
+                None => StandIns::new([]),
+            };
+            let program = program.map(|command| Program {
+                command: command.split_whitespace().map(str::to_owned).collect(),
+                timeout: Duration::from_secs(30),
+            });
+            let settings = RewriteSettings::default();
+            let mut found =
+                rewrite(&queries, &stand_ins, NameList::embedded(), program.as_ref(), &compare_by_words, &settings)?;
+            if let Some(path) = reviewed {
+                found.approve(&read_queue(&Source::new(path))?);
+            }
+            found.write(&queries, &settings, &out, force.overwrite())?;
+            let report = found.report();
+            result(json, &report, || {
+                format!(
+                    "{} accepted ({} changed), {} to retry, {} for review; wrote {out}",
+                    thousands(report.accepted),
+                    thousands(report.changed),
+                    thousands(report.retry),
+                    thousands(report.review)
+                )
+            })
+        }
+        Action::Candidates { input, captions, similarity, most, ratings, bar, study, out, seed, json, force } => {
+            let (queries, captions) = (read(&input)?, read(&captions)?);
+            let between = similarity.between(&queries, &captions)?;
+            let settings = CandidateSettings { most, bar, ..CandidateSettings::default() };
+            let found = match study {
+                Some(each) => {
+                    let study = proxy::StudySettings { top: each, random: each, seed };
+                    proxy::choose(&queries, &captions, &*between, study)?
+                }
+                None => candidates::candidates(&queries, &captions, &*between, &settings)?,
+            };
+            let found = match ratings {
+                Some(path) => candidates::next_batch(&found, &read_ratings(&Source::new(path))?, &settings)?,
+                None => found,
+            };
+            candidates::write(&found, between.name(), &settings, &out, force.overwrite())?;
+            let told = json!({ "provider": between.name(), "pairs": found.len(), "out": out });
+            result(json, &told, || {
+                format!("wrote {} candidates by {} to {out}", thousands(found.len()), between.name())
+            })
+        }
+        Action::Consensus { input, out, candidates: rated, truth_out, json, force } => {
+            let grades = consensus::grade(&read_ratings(&Source::new(&input))?)?;
+            if let Some(path) = &out {
+                grades.write(path, force.overwrite())?;
+            }
+            if let (Some(rated), Some(path)) = (rated, truth_out) {
+                let truths = candidates::graded(&candidates::read(&Source::new(rated))?, &grades)?;
+                let mut file = WholeFile::create(&path, force.overwrite())?;
+                write_truth(&truths, &mut file)?;
+                file.finish()?;
+            }
+            let report = grades.report();
+            result(json, &report, || {
+                let rows: Vec<Vec<String>> =
+                    report.scores.iter().map(|(grade, pairs)| vec![grade.to_string(), thousands(*pairs)]).collect();
+                format!(
+                    "{} ratings of {} pairs: {} with consensus, {} discarded\n\n{}",
+                    thousands(report.ratings),
+                    thousands(report.pairs),
+                    thousands(report.kept),
+                    thousands(report.discarded),
+                    output::table(&["grade", "pairs"], &rows)
+                )
+            })
+        }
+        Action::Agreement { input, least_shared, experts, tolerance, study, json } => {
+            let ratings = read_ratings(&Source::new(&input))?;
+            let report = agreement::agreement(&ratings, least_shared)?;
+            let marks = match experts {
+                Some(path) => Some(exam::Exam::new(&read_ratings(&Source::new(path))?, tolerance)?.mark(&ratings)?),
+                None => None,
+            };
+            let study = match study {
+                Some(path) => {
+                    let rated = candidates::read(&Source::new(path))?;
+                    Some(proxy::study(&rated, &consensus::grade(&ratings)?, 1_000, 0)?)
+                }
+                None => None,
+            };
+            let all = json!({ "agreement": report, "exam": marks, "study": study });
+            result(json, &all, || agreement_text(&report, marks.as_deref(), study.as_ref()))
+        }
+        Action::PseudoTrain { input, captions, held_out, similarity, top, out, json, force } => {
+            let mut held = Vec::new();
+            for path in &held_out {
+                held.extend(read(path)?);
+            }
+            let (queries, removed) = pseudo_train::without(&read(&input)?, &held);
+            let captions = read(&captions)?;
+            let between = similarity.between(&queries, &captions)?;
+            let most = top.iter().copied().max().unwrap_or(1);
+            let largest = pseudo_train::pseudo_train(&queries, &captions, &*between, most, removed)?;
+            let mut written = Vec::new();
+            for n in top {
+                let path = out.join(format!("train-top{n}.jsonl"));
+                largest.cut(n).write(&path, force.overwrite())?;
+                written.push(path.into_string());
+            }
+            let told =
+                json!({ "provider": between.name(), "queries": queries.len(), "removed": removed, "files": written });
+            result(json, &told, || {
+                format!(
+                    "{} queries ({} taken out by id, {} by sentence); wrote {}",
+                    thousands(queries.len()),
+                    thousands(removed.by_id),
+                    thousands(removed.by_sentence),
+                    written.join(", ")
+                )
+            })
+        }
+        Action::Export { input, videos, out, force } => {
+            let rated = candidates::read(&Source::new(&input))?;
+            let videos = read_videos(&Source::new(&videos))?;
+            let mut file = WholeFile::create(&out, force.overwrite())?;
+            label_studio::export(&rated, &videos, &mut file)?;
+            let config = out.with_extension("xml");
+            WholeFile::write_all_to(&config, force.overwrite(), label_studio::CONFIG.as_bytes())?;
+            file.finish()?;
+            Ok(Outcome::ok(format!(
+                "wrote {} tasks to {out} and their configuration to {config}",
+                thousands(rated.len())
+            )))
+        }
+        Action::Import { input, out, json, force } => {
+            let import = label_studio::import(&Source::new(&input))?;
+            let mut file = WholeFile::create(&out, force.overwrite())?;
+            file.put(b"pair_id,worker,relevance\n")?;
+            for rating in &import.ratings {
+                file.put(format!("{},{},{}\n", rating.pair_id, rating.worker, rating.relevance).as_bytes())?;
+            }
+            file.finish()?;
+            let told =
+                json!({ "ratings": import.ratings.len(), "spans": import.spans.len(), "cancelled": import.cancelled });
+            result(json, &told, || {
+                format!(
+                    "{} ratings, {} marked spans, {} cancelled; wrote {out}",
+                    thousands(import.ratings.len()),
+                    thousands(import.spans.len()),
+                    thousands(import.cancelled)
+                )
+            })
+        }
+    }
+}
+
+fn result(json: bool, value: &impl serde::Serialize, text: impl FnOnce() -> String) -> anyhow::Result<Outcome> {
+    Ok(if json { Outcome::json(&serde_json::to_value(value)?) } else { Outcome::ok(text()) })
+}
+
+fn read(path: &Utf8PathBuf) -> anyhow::Result<Vec<Truth>> {
+    Ok(read_truth(&Source::new(path), None, &ReadOptions::default())?.queries)
+}
+
+/// Where a video can be watched, and its frames a second.
+#[derive(Deserialize)]
+struct VideoLine {
+    video: VideoId,
+    url: String,
+    framerate: f64,
+}
+
+fn read_videos(source: &Source) -> anyhow::Result<HashMap<VideoId, VideoFile>> {
+    let mut videos = HashMap::new();
+    source.for_each_line(|line, text| {
+        let VideoLine { video, url, framerate } = lines::decode_line(source, line, text)?;
+        let rate = FrameRate::new(framerate)
+            .ok_or_else(|| source.record(line, "framerate", format!("{framerate} is not a frame rate")))?;
+        videos.insert(video, VideoFile { url, rate });
+        Ok(())
+    })?;
+    Ok(videos)
+}
+
+fn agreement_text(
+    report: &agreement::AgreementReport,
+    marks: Option<&[exam::Marks]>,
+    study: Option<&proxy::StudyReport>,
+) -> String {
+    let kappa = |kappa: Option<f64>| kappa.map_or_else(|| "–".to_owned(), |kappa| format!("{kappa:.4}"));
+    let spread: Vec<Vec<String>> = report
+        .spread
+        .iter()
+        .enumerate()
+        .map(|(lowest, row)| std::iter::once(lowest.to_string()).chain(row.iter().map(|n| thousands(*n))).collect())
+        .collect();
+    let mut text = format!(
+        "{} people, {} ratings of {} pairs\nFleiss' kappa {}, Cohen's kappa {}, linearly weighted {} (means over {} pairs of people)\n\n{}",
+        thousands(report.workers),
+        thousands(report.consensus.ratings),
+        thousands(report.consensus.pairs),
+        kappa(report.fleiss_kappa),
+        kappa(report.cohen_kappa),
+        kappa(report.weighted_cohen_kappa),
+        thousands(report.rater_pairs.len()),
+        output::table(&["pairs by lowest and highest rating", "0", "1", "2", "3", "4"], &spread)
+    );
+    if let Some(marks) = marks {
+        let rows: Vec<Vec<String>> = marks
+            .iter()
+            .map(|m| vec![m.worker.to_string(), thousands(m.answered), percent(m.disagreement), kappa(m.kappa)])
+            .collect();
+        text.push_str(&format!("\n\n{}", output::table(&["exam, person", "answered", "% wrong", "kappa"], &rows)));
+    }
+    if let Some(study) = study {
+        let row = |name: &str, c: &proxy::Correlation| {
+            vec![name.to_owned(), format!("{:.3}", c.mean), format!("{:.3} – {:.3}", c.interval.low, c.interval.high)]
+        };
+        let rows = [
+            row("similarity, Spearman", &study.spearman_similarity),
+            row("similarity, Kendall", &study.kendall_similarity),
+            row("rank, Spearman", &study.spearman_rank),
+            row("rank, Kendall", &study.kendall_rank),
+        ];
+        text.push_str(&format!("\n\n{}", output::table(&["relevance against", "mean", "95 % interval"], &rows)));
+    }
+    text
+}
