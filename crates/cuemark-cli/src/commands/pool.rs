@@ -19,6 +19,9 @@ const PUBLISHED_POSITIVES: usize = 5;
 /// Share of known positives that may count as negatives when thresholds are fitted to known pools.
 const LOST: f64 = 0.01;
 
+/// The shares of all pairs that are positive and negative when nothing else is known; ours.
+pub(crate) const USUAL_SHARES: Shares = Shares { positive: 0.002, negative: 0.5 };
+
 /// Pools of many videos in which a query has several right answers.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -99,9 +102,9 @@ struct Make {
     /// Thresholds of this provider: positive,negative (SimCSE's are 0.9,0.5).
     #[arg(long, value_name = "P,N", value_parser = pair, conflicts_with_all = ["shares", "known"])]
     thresholds: Option<Pair>,
-    /// Calibrate: the shares of all pairs that are positive and negative.
-    #[arg(long, value_name = "P,N", value_parser = pair, default_value = "0.002,0.5")]
-    shares: Pair,
+    /// Calibrate: the shares of all pairs that are positive and negative. Default: 0.002,0.5
+    #[arg(long, value_name = "P,N", value_parser = pair)]
+    shares: Option<Pair>,
     /// Calibrate: known pools of the same queries, to agree with best.
     #[arg(long, value_name = "FILE", conflicts_with = "shares")]
     known: Option<Utf8PathBuf>,
@@ -197,7 +200,10 @@ fn make_pools(args: &Make) -> anyhow::Result<Outcome> {
     let (thresholds, calibration) = match (args.thresholds, &args.known) {
         (Some(thresholds), _) => (thresholds.thresholds(), Calibration::Given),
         (None, Some(path)) => by_known_pools(&queries, &read(path)?, &*between, PUBLISHED_POSITIVES, LOST)?,
-        (None, None) => by_share(&*between, Shares { positive: args.shares.0, negative: args.shares.1 })?,
+        (None, None) => {
+            let given = args.shares.map(|Pair(positive, negative)| Shares { positive, negative });
+            by_share(&*between, given.unwrap_or(USUAL_SHARES))?
+        }
     };
     let videos = cuemark_protocols::pools::Collection::new(&queries)?.videos().len();
     let with_videos = args

@@ -2,11 +2,21 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Subcommand;
+use cuemark_core::{Extra, Prediction, Predictions, QueryPredictions, Truth};
+use cuemark_formats::{Source, read_truth};
+use cuemark_protocols::pools::calibration::{Shares, by_share};
+use cuemark_protocols::pools::{self, PoolSettings};
+use cuemark_protocols::ranked::candidates::{self, Candidate, CandidateSettings};
 use cuemark_protocols::splits;
-use cuemark_world::{Interval, Reels, WorldOptions};
+use cuemark_text::similarity::Tfidf;
+use cuemark_world::{
+    CandidateGrades, Interval, PoolQuality, Reels, WorldLog, WorldOptions, grade_candidates, pool_quality,
+};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::commands::eval::first_verb;
+use crate::commands::pool;
 use crate::input::Force;
 use crate::output::{self, Outcome, percent, thousands};
 use crate::progress;
@@ -116,30 +126,85 @@ fn make(args: &Make) -> anyhow::Result<Outcome> {
     )))
 }
 
-/// What the world says of itself, and what guesses reach on its own splits and on splits that `cd` makes of it.
-fn audit(dir: &Utf8Path, json: bool) -> anyhow::Result<Outcome> {
-    let world = cuemark_world::audit(dir)?;
-    let own = splits::read_folder(&dir.join("splits"))?;
-    let seed = world.manifest.options.seed;
-    let on_own = splits::audit::audit(&own, &first_verb, seed)?;
-    let everything: Vec<_> = own.iter().flat_map(|split| split.queries.iter().cloned()).collect();
-    let made = splits::cd(&everything, &splits::CdOptions { seed, ..Default::default() })?;
-    let on_cd = splits::audit::audit(&made.splits, &first_verb, seed)?;
-    let sound = world.faults.is_empty();
-    let outcome = if json {
-        Outcome::json(&json!({ "world": world, "baselines": on_own.gaps, "cd": on_cd.gaps }))
-    } else {
-        Outcome::ok(audit_text(dir, &world, &on_own, &on_cd))
-    };
-    Ok(if sound { outcome } else { outcome.with_problems() })
+/// What our protocols make of the world, against what its log knows.
+#[derive(Serialize)]
+struct Constructed {
+    /// What guesses reach on the world's own splits.
+    baselines: splits::audit::AuditReport,
+    /// What they reach on splits that `cd` makes of it.
+    cd: splits::audit::AuditReport,
+    /// Pools that words alone build, against known positives.
+    pools: PoolQuality,
+    /// Candidates that words alone find for imprecise queries, against known grades.
+    candidates: CandidateGrades,
 }
 
-fn audit_text(
-    dir: &Utf8Path,
-    world: &cuemark_world::AuditReport,
-    on_own: &splits::audit::AuditReport,
-    on_cd: &splits::audit::AuditReport,
-) -> String {
+fn audit(dir: &Utf8Path, json: bool) -> anyhow::Result<Outcome> {
+    let world = cuemark_world::audit(dir)?;
+    let constructed = construct(dir, world.manifest.options.seed)?;
+    let outcome = if json {
+        let gaps = json!({ "baselines": constructed.baselines.gaps, "cd": constructed.cd.gaps });
+        let made = json!({ "pools": constructed.pools, "candidates": constructed.candidates });
+        Outcome::json(&json!({ "world": world, "gaps": gaps, "constructed": made }))
+    } else {
+        Outcome::ok(audit_text(dir, &world, &constructed))
+    };
+    Ok(if world.faults.is_empty() { outcome } else { outcome.with_problems() })
+}
+
+fn construct(dir: &Utf8Path, seed: u64) -> anyhow::Result<Constructed> {
+    let log = WorldLog::open(dir)?;
+    let own = splits::read_folder(&dir.join("splits"))?;
+    let everything: Vec<Truth> = own.iter().flat_map(|split| split.queries.iter().cloned()).collect();
+    let made = splits::cd(&everything, &splits::CdOptions { seed, ..Default::default() })?;
+    Ok(Constructed {
+        baselines: splits::audit::audit(&own, &first_verb, seed)?,
+        cd: splits::audit::audit(&made.splits, &first_verb, seed)?,
+        pools: construct_pools(dir, &log, seed)?,
+        candidates: construct_candidates(dir, &log, &everything)?,
+    })
+}
+
+/// The queries of the world's pools, each with its own video only, pooled anew by their words.
+fn construct_pools(dir: &Utf8Path, log: &WorldLog, seed: u64) -> anyhow::Result<PoolQuality> {
+    let known = read_truth(&Source::new(dir.join("pools.jsonl")), Default::default())?.queries;
+    let own_alone = |truth: &Truth| {
+        let first = truth.moments.first().map(|graded| graded.moment.clone())?;
+        let video = cuemark_core::Video { id: first.video, duration: None };
+        Some(Truth::single(truth.query.clone(), video, [first.span]))
+    };
+    let queries: Vec<Truth> = known.iter().filter_map(own_alone).collect();
+    let texts: Vec<&str> = queries.iter().map(|truth| truth.query.text.as_str()).collect();
+    let words = Tfidf::new(&texts, &texts);
+    // The world's vocabulary is small, so that most sentences share words; nine in ten pairs still mean different things.
+    let (thresholds, calibration) = by_share(&words, Shares { negative: 0.9, ..pool::USUAL_SHARES })?;
+    let videos = pools::Collection::new(&queries)?.videos().len().min(20);
+    let settings = PoolSettings { videos, positives: 5.min(videos), thresholds, calibration, seed };
+    Ok(pool_quality(log, &pools::make(&queries, &words, None, settings)?.truths)?)
+}
+
+/// The ten likest moments of every imprecise query, by the words of the precise ones.
+fn construct_candidates(dir: &Utf8Path, log: &WorldLog, captions: &[Truth]) -> anyhow::Result<CandidateGrades> {
+    let queries = read_truth(&Source::new(dir.join("graded.jsonl")), Default::default())?.queries;
+    let texts = |truths: &[Truth]| truths.iter().map(|truth| truth.query.text.clone()).collect::<Vec<String>>();
+    let words = Tfidf::new(&texts(&queries), &texts(captions));
+    let settings = CandidateSettings { most: 40.min(captions.len()), ..CandidateSettings::default() };
+    let found = candidates::candidates(&queries, captions, &words, &settings)?;
+    let lists = found.chunk_by(|a, b| a.qid == b.qid).map(|list| QueryPredictions {
+        query: list[0].qid.clone(),
+        ranked: list.iter().map(as_prediction).collect(),
+        saliency: None,
+        extra: Extra::default(),
+    });
+    Ok(grade_candidates(log, &Predictions::any(lists.collect()))?)
+}
+
+fn as_prediction(candidate: &Candidate) -> Prediction {
+    let score = Some(f64::from(candidate.similarity));
+    Prediction { video: Some(candidate.video.clone()), span: candidate.span, score }
+}
+
+fn audit_text(dir: &Utf8Path, world: &cuemark_world::AuditReport, made: &Constructed) -> String {
     let with_interval = |i: &Interval| format!("{} ({} – {})", percent(i.value), percent(i.low), percent(i.high));
     let mut rows: Vec<Vec<String>> = world
         .oracle
@@ -149,7 +214,7 @@ fn audit_text(
             [vec![format!("oracle, {}", gap.metric)], cells.to_vec()].concat()
         })
         .collect();
-    for (place, report) in [("world's splits", on_own), ("cd splits", on_cd)] {
+    for (place, report) in [("world's splits", &made.baselines), ("cd splits", &made.cd)] {
         rows.extend(report.gaps.iter().map(|gap| {
             vec![
                 format!("{}, dR@1,IoU=0.5, {place}", gap.baseline),
@@ -171,21 +236,34 @@ fn audit_text(
             )
         })
         .collect();
+    let tens: Vec<String> = made.candidates.mean_by_tens.iter().map(|mean| format!("{mean:.2}")).collect();
+    let grades: Vec<String> =
+        made.candidates.by_grade.iter().enumerate().map(|(grade, n)| format!("{grade}: {}", thousands(*n))).collect();
     let faults: String = world.faults.iter().map(|fault| format!("WRONG: {fault}\n")).collect();
     let verdict = if world.faults.is_empty() { "the world is what it says\n" } else { "" };
     format!(
         "{dir}: {} videos, bias {}, seed {}\n\n{gaps}\n\n{distances}\
-         pools: precision {}, recall {}, {} positives unclaimed\n\
-         grades: {} exact, {} within one level, of {} moments\n\
-         A split that selects rare places, such as cd, shows a gap for guesses even at bias 0: a property of that protocol.\n\n{faults}{verdict}",
+         A split that selects rare places, such as cd, shows a gap for guesses even at bias 0: a property of that protocol.\n\n\
+         the world's pools:     precision {}, recall {}\n\
+         pools made by words:   precision {}, recall {}, {} positives unclaimed in {} pools\n\
+         the world's grades:    {} exact, {} within one level, of {} moments\n\
+         candidates by words:   mean grade {:.2} ({:.2} – {:.2}); by tens of ranks {}; by grade {}\n\n{faults}{verdict}",
         thousands(world.manifest.options.videos),
         world.manifest.options.bias,
         world.manifest.options.seed,
         with_interval(&world.pools.precision),
         with_interval(&world.pools.recall),
-        thousands(world.pools.unclaimed),
+        with_interval(&made.pools.precision),
+        with_interval(&made.pools.recall),
+        thousands(made.pools.unclaimed),
+        thousands(made.pools.pools),
         with_interval(&world.graded.exact),
         with_interval(&world.graded.within_one),
         thousands(world.graded.moments),
+        made.candidates.mean.value,
+        made.candidates.mean.low,
+        made.candidates.mean.high,
+        tens.join(", "),
+        grades.join(", "),
     )
 }
