@@ -1,5 +1,7 @@
 //! The bounded run: every fixture and every stored input, whole, cut short and mutated, through every reader.
 
+#![allow(clippy::unwrap_used)] // A test that cannot go on should stop loudly.
+
 use std::path::{Path, PathBuf};
 
 use cuemark_core::Rng;

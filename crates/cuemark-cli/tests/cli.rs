@@ -1,5 +1,7 @@
 //! The command as a person meets it: what it prints, where, and with which exit code.
 
+#![allow(clippy::unwrap_used)] // A test that cannot go on should stop loudly.
+
 use std::process::{Command, Output};
 
 use cuemark_testkit::{fixture, shared};

@@ -1,6 +1,6 @@
 //! Sized like real work: ActivityNet's val_1 has 17 505 queries.
 
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 use cuemark_core::{Prediction, Predictions, Query, QueryPredictions, Rng, Span, Truth, Video};
 use cuemark_metrics::{Bootstrap, Overrides, Plan, evaluate, intervals, parse_list, recall_at};

@@ -1,6 +1,6 @@
 //! One query as a metric sees it: its lists after the named steps.
 
-use cuemark_core::{Prediction, QueryPredictions, Span, Truth, VideoId};
+use cuemark_core::{NormSpan, Prediction, QueryPredictions, Relevance, Span, Truth, VideoId};
 
 use crate::{EvalError, Judge, LengthRange, Matching, Step, Ties};
 
@@ -39,7 +39,7 @@ impl<'a> Case<'a> {
         let targets = truth.moments.iter().map(|graded| Target {
             video: &graded.moment.video,
             span: graded.moment.span,
-            relevance: graded.relevance.map_or(1.0, |relevance| relevance.value()),
+            relevance: graded.relevance.map_or(1.0, Relevance::value),
         });
         let mut case = Self {
             truth,
@@ -93,9 +93,7 @@ impl<'a> Case<'a> {
             }
             Step::Normalise => {
                 let duration = self.needs_duration("charades-cd")?;
-                let unit = |span: Span| {
-                    cuemark_core::NormSpan::of(span, duration).map_or(Span::whole(0.0), |norm| norm.to_span(1.0))
-                };
+                let unit = |span: Span| NormSpan::of(span, duration).map_or(Span::whole(0.0), |norm| norm.to_span(1.0));
                 for target in &mut self.targets {
                     target.span = unit(target.span);
                 }

@@ -2,6 +2,8 @@
 //!
 //! The files lie in the shared folder and are never copied; `parity.rs` checks the same conventions on small cases.
 
+#![allow(clippy::unwrap_used)] // A test that cannot go on should stop loudly.
+
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;

@@ -1,6 +1,8 @@
 //! The toy cases of `parity/metrics.json`: inputs small enough to check by hand, with the numbers that the published
 //! evaluators give for them.
 
+#![allow(clippy::unwrap_used)] // A test that cannot go on should stop loudly.
+
 use cuemark_core::{
     ChunkRange, ClipLen, GradedMoment, Highlights, Iou, Moment, Nms, Prediction, Predictions, Query, QueryId,
     QueryPredictions, Relevance, Span, Task, TaskPredictions, Truth, Video, VideoId,

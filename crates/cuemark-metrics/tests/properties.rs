@@ -1,5 +1,7 @@
 //! What must hold for any input, checked on random ones through the whole pipeline.
 
+#![allow(clippy::unwrap_used)] // A test that cannot go on should stop loudly.
+
 use cuemark_core::{Prediction, Predictions, Query, QueryPredictions, Span, Truth, Video};
 use cuemark_metrics::{Evaluation, Order, Overrides, Plan, Preset, evaluate, parse_list};
 use proptest::collection::vec;

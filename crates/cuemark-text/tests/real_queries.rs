@@ -1,5 +1,7 @@
 //! The parser on the published queries, where a checkout has them beside it. `hand_checked.rs` is the twin that always runs.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)] // A test that cannot go on stops loudly, and figures are shown.
+
 use camino::Utf8PathBuf;
 use cuemark_formats::Source;
 use cuemark_formats::json::Document;

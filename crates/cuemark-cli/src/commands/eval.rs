@@ -193,15 +193,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let outcome = if args.json {
         Outcome::json(&as_json(&plan, &evaluation, bounds.as_deref(), &split.rows, &predictions))
     } else {
-        Outcome::ok(as_table(&plan, &evaluation, args.ci.zip(bounds)))
+        Outcome::ok(as_table(&plan, &evaluation, args.ci.zip(bounds.as_deref())))
     };
-    leave_to_the_system((split, predictions, evaluation));
+    // The process is about to end; freeing millions of small lists one by one would only delay that.
+    std::mem::forget((split, predictions, evaluation));
     Ok(outcome)
-}
-
-/// The process is about to end; freeing millions of small lists one by one would only delay that.
-fn leave_to_the_system<T>(value: T) {
-    std::mem::forget(value);
 }
 
 /// Finds a query's first verb, for groups by verb.
@@ -209,7 +205,7 @@ pub(crate) fn first_verb(sentence: &str) -> Option<String> {
     cuemark_text::first_verb(sentence).map(|verb| verb.lemma)
 }
 
-fn as_table(plan: &Plan, evaluation: &Evaluation, bounds: Option<(f64, Vec<Interval>)>) -> String {
+fn as_table(plan: &Plan, evaluation: &Evaluation, bounds: Option<(f64, &[Interval])>) -> String {
     let interval_title = bounds.as_ref().map(|(level, _)| format!("{level} % interval"));
     let mut header = vec!["metric", "percent"];
     header.extend(interval_title.as_deref());
