@@ -12,10 +12,12 @@ mod mapped;
 mod recipe;
 mod shard;
 mod store;
+mod variant;
 mod writer;
 
 pub use error::{FeatureError, Result};
 pub use features::{Features, VideoFeatures};
 pub use recipe::Recipe;
 pub use store::{FeatureStore, StoreCheck};
+pub use variant::FeatureVariant;
 pub use writer::StoreWriter;
