@@ -18,6 +18,8 @@ pub(crate) struct Package {
 
 /// Arrays.
 pub(crate) const NUMPY: Package = Package { import: "numpy", name: "numpy" };
+/// Kernel densities.
+pub(crate) const SCIPY: Package = Package { import: "scipy", name: "scipy" };
 /// Precision-recall curves.
 pub(crate) const SKLEARN: Package = Package { import: "sklearn", name: "scikit-learn" };
 

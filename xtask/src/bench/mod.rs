@@ -2,6 +2,7 @@
 
 mod eval;
 mod inputs;
+mod protocols;
 mod spread;
 
 use std::process::ExitCode;
@@ -22,11 +23,18 @@ pub(crate) struct Bench {
 }
 
 /// Every bench, in the order of `cargo xtask help`.
-pub(crate) const BENCHES: &[Bench] = &[Bench {
-    name: "eval",
-    about: "scoring against the field's Python evaluators, growth up to a million queries, cost of intervals",
-    run: eval::run,
-}];
+pub(crate) const BENCHES: &[Bench] = &[
+    Bench {
+        name: "eval",
+        about: "scoring against the field's Python evaluators, growth up to a million queries, cost of intervals",
+        run: eval::run,
+    },
+    Bench {
+        name: "protocols",
+        about: "kernel density against SciPy and its growth, the likest sentences against a plain matrix product",
+        run: protocols::run,
+    },
+];
 
 /// How to run a bench.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
