@@ -12,6 +12,9 @@ pub(crate) struct Machine {
     system: String,
     compiler: String,
     commit: String,
+    /// Programs that wanted a core over the last minute, before anything was measured: well below `cores`, or the
+    /// figures are those of a busy machine.
+    load: f64,
     /// The day in UTC, `YYYY-MM-DD`.
     pub(crate) date: String,
 }
@@ -21,6 +24,8 @@ impl Machine {
     pub(crate) fn here() -> Self {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let loadavg = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let load = loadavg.split(' ').next().and_then(|text| text.parse().ok());
         let memory = field(&meminfo, "MemTotal").and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
         Self {
             cpu: field(&cpuinfo, "model name").unwrap_or_else(unknown),
@@ -29,21 +34,23 @@ impl Machine {
             system: said_by("uname", &["-sr"]),
             compiler: said_by("rustc", &["--version"]),
             commit: said_by("git", &["describe", "--always", "--dirty"]),
+            load: load.unwrap_or(f64::NAN),
             date: said_by("date", &["-u", "+%F"]),
         }
     }
 
     /// One line for people.
     pub(crate) fn describe(&self) -> String {
-        let Self { cpu, cores, memory_gib, system, compiler, commit, date } = self;
-        format!("{date}, commit {commit}; {cpu}, {cores} cores, {memory_gib:.0} GiB; {system}; {compiler}")
+        let Self { cpu, cores, memory_gib, system, compiler, commit, load, date } = self;
+        let machine = format!("{cpu}, {cores} cores, {memory_gib:.0} GiB, load {load:.1} before the run");
+        format!("{date}, commit {commit}; {machine}; {system}; {compiler}")
     }
 
     /// The same for scripts.
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "date": self.date, "commit": self.commit, "cpu": self.cpu, "cores": self.cores,
-            "memory_gib": self.memory_gib, "system": self.system, "compiler": self.compiler,
+            "memory_gib": self.memory_gib, "load": self.load, "system": self.system, "compiler": self.compiler,
         })
     }
 }

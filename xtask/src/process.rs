@@ -75,6 +75,8 @@ fn copy_lines(from: Option<impl Read>, mut to: impl Write, kept: &Mutex<String>)
 pub(crate) struct Timed {
     /// From before it was started until it was gone, in seconds.
     pub(crate) wall_s: f64,
+    /// Processor time of all its threads, in seconds; hardly moved by what else the machine does.
+    pub(crate) cpu_s: f64,
     /// The most memory it held, in bytes.
     pub(crate) peak_bytes: u64,
     /// Standard output.
@@ -99,7 +101,8 @@ pub(crate) fn time(command: &mut Command, folder: &Path) -> Result<Timed> {
     }
     let timings = stderr.lines().find_map(|line| line.strip_prefix("timings "));
     let timings = timings.map(serde_json::from_str).transpose().with_context(|| format!("timings of {name}"))?;
-    Ok(Timed { wall_s, peak_bytes: ended.rusage.maxrss, stdout, timings: timings.unwrap_or(Value::Null) })
+    let cpu_s = (ended.rusage.utime + ended.rusage.stime).as_secs_f64();
+    Ok(Timed { wall_s, cpu_s, peak_bytes: ended.rusage.maxrss, stdout, timings: timings.unwrap_or(Value::Null) })
 }
 
 #[cfg(test)]

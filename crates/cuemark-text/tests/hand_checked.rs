@@ -1,6 +1,5 @@
 //! How good the tagger and the phrases are on 300 sentences tagged by hand; see the head of the file for its layout.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers outside the test functions fail a test the same way
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // A test that cannot go on stops loudly, and figures are shown.
 
 use cuemark_text::{Pos, shallow_parse};

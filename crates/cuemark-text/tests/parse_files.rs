@@ -1,6 +1,5 @@
 //! Files of parses: read as documented, refused with the line and the field.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers outside the test functions fail a test the same way
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // A test that cannot go on stops loudly, and figures are shown.
 
 use camino::Utf8PathBuf;

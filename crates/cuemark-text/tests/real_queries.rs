@@ -1,6 +1,5 @@
 //! The parser on the published queries, where a checkout has them beside it. `hand_checked.rs` is the twin that always runs.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)] // helpers outside the test functions fail a test the same way
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // A test that cannot go on stops loudly, and figures are shown.
 
 use camino::Utf8PathBuf;

@@ -32,6 +32,7 @@ struct Contest {
 #[derive(Default)]
 struct Side {
     process: Spread,
+    cpu: Spread,
     read: Spread,
     alone: Spread,
     peak_bytes: u64,
@@ -41,6 +42,7 @@ struct Side {
 impl Side {
     fn add(&mut self, timed: &Timed) -> Result<()> {
         self.process.push(timed.wall_s);
+        self.cpu.push(timed.cpu_s);
         for (key, spread) in [("read_s", &mut self.read), ("evaluate_s", &mut self.alone)] {
             spread.push(timed.timings[key].as_f64().with_context(|| format!("no `{key}` among the timings"))?);
         }
@@ -52,7 +54,7 @@ impl Side {
 
     fn to_json(&self) -> Value {
         json!({
-            "process_s": self.process.to_json(), "read_s": self.read.to_json(), "evaluate_s": self.alone.to_json(),
+            "process_s": self.process.to_json(), "cpu_s": self.cpu.to_json(), "read_s": self.read.to_json(), "evaluate_s": self.alone.to_json(),
             "peak_bytes": self.peak_bytes,
         })
     }
@@ -138,6 +140,7 @@ fn contests(arena: &Arena, options: &Options) -> Result<(Table, Value)> {
         let agreed = agree(&peer.metrics, &ours.metrics).with_context(|| contest.name)?;
         let parts = [
             ("process", &peer.process, &ours.process, contest.wanted_process),
+            ("processor time", &peer.cpu, &ours.cpu, None),
             ("reading", &peer.read, &ours.read, None),
             ("evaluating alone", &peer.alone, &ours.alone, contest.wanted_alone),
         ];
