@@ -7,9 +7,10 @@ use rustc_hash::FxHashMap;
 use crate::case::{Candidate, Case};
 use crate::map::Overlaps;
 use crate::name::MAP_THRESHOLDS;
+use crate::ndcg::Matched;
 use crate::{
     EvalError, GradedSpan, Group, HighlightLevel, LengthRange, Metric, MetricName, Missing, Plan, Stage, WhichHit,
-    average_rank, chunk_miou, discounted_recall_at, highlight_ap, highlight_hit, hit_within, ndcg_at, top_iou,
+    average_rank, chunk_miou, discounted_recall_at, highlight_ap, highlight_hit, hit_within, top_iou,
 };
 
 /// Finds the first verb of a sentence, for groups by verb.
@@ -264,7 +265,7 @@ impl ScoreSheet<'_> {
     }
 
     fn score_row(&self, case: &Case<'_>, row: &mut [f64]) -> Result<(), EvalError> {
-        let mut lists = Lists { sheet: self, case, any: Vec::new(), own: Vec::new(), precision: Vec::new() };
+        let mut lists = Lists { sheet: self, case, any: vec![], own: vec![], precision: vec![], matched: vec![] };
         for (score, position) in row.iter_mut().zip(self.positions) {
             let MetricName { metric, group } = &self.plan.metrics[*position];
             let range = match group {
@@ -303,6 +304,8 @@ struct Lists<'s, 'a> {
     /// Overlaps of the list without other videos.
     own: Vec<(Option<LengthRange>, Vec<f64>)>,
     precision: Vec<(Option<LengthRange>, Overlaps)>,
+    /// Graded lists, by threshold.
+    matched: Vec<(f64, Matched)>,
 }
 
 impl<'a> Lists<'_, 'a> {
@@ -321,15 +324,7 @@ impl<'a> Lists<'_, 'a> {
                 Some(f64::from(u8::from(highlight_hit(level, saliency, truth, duration))))
             }),
             Metric::Ndcg { .. } if case.targets.is_empty() => Ok(None),
-            Metric::Ndcg { k, m } => {
-                let ranked: Vec<_> = case.ranked.iter().map(|candidate| (candidate.video, candidate.span)).collect();
-                let graded = case.targets.iter().map(|target| GradedSpan {
-                    video: target.video,
-                    span: target.span,
-                    relevance: target.relevance,
-                });
-                Ok(Some(ndcg_at(k, m, &ranked, &graded.collect::<Vec<_>>(), judge)))
-            }
+            Metric::Ndcg { k, m } => Ok(Some(self.matched(m).ndcg(k))),
             _ if nothing_right => Ok(None),
             Metric::Recall { n, m } | Metric::Vcmr { n, m } | Metric::Mvmr { n, m } => {
                 share(hit_within(n, m, self.any(range), judge))
@@ -405,6 +400,19 @@ impl<'a> Lists<'_, 'a> {
             let ranked: Vec<Span> = case.ranked.iter().map(|candidate| candidate.span).collect();
             let truth: Vec<Span> = case.right(range).map(|target| target.span).collect();
             Overlaps::new(&ranked, &truth)
+        })
+    }
+
+    fn matched(&mut self, m: f64) -> &Matched {
+        let (case, judge) = (self.case, self.sheet.stage.judge);
+        cached(&mut self.matched, m, || {
+            let graded = case.targets.iter().map(|target| GradedSpan {
+                video: target.video,
+                span: target.span,
+                relevance: target.relevance,
+            });
+            let ranked = case.ranked.iter().map(|candidate| (candidate.video, candidate.span));
+            Matched::new(m, ranked, &graded.collect::<Vec<_>>(), judge)
         })
     }
 

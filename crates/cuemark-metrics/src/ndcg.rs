@@ -1,6 +1,7 @@
 //! NDCG@K, IoU=m: ranked lists of graded moments.
 
 use cuemark_core::{Span, VideoId};
+use rustc_hash::FxHashMap;
 
 use crate::Judge;
 
@@ -33,32 +34,52 @@ pub struct GradedSpan<'a> {
 /// assert!((worse - (1.0 + 3.0 / 3f64.log2()) / (3.0 + 1.0 / 3f64.log2())).abs() < 1e-15);
 /// ```
 pub fn ndcg_at(k: usize, m: f64, ranked: &[(&VideoId, Span)], truth: &[GradedSpan<'_>], judge: Judge) -> f64 {
-    let mut pool: Vec<GradedSpan<'_>> = truth.to_vec();
-    pool.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
-    let ideal = dcg(pool.iter().map(|moment| moment.relevance), k, judge);
-    if ideal <= 0.0 {
-        return 0.0;
-    }
-    let mut free = vec![true; pool.len()];
-    let received = ranked.iter().take(k).map(|(video, span)| {
-        let candidates = pool.iter().enumerate().filter(|(i, moment)| free[*i] && moment.video == *video);
-        let overlaps = candidates.map(|(i, moment)| (i, judge.iou.of(*span, moment.span)));
-        // The first of equals stays, and the pool is in falling order of grade.
-        let best = overlaps.reduce(|best, next| if next.1 > best.1 { next } else { best });
-        match best {
-            Some((i, overlap)) if judge.passes(overlap, m) => {
-                free[i] = false;
-                pool[i].relevance
-            }
-            _ => 0.0,
-        }
-    });
     // Matching goes down the list, so what lies below `k` cannot change what lies above: cutting first is the same.
-    dcg(received, k, judge) / ideal
+    Matched::new(m, ranked.iter().take(k).copied(), truth, judge).ndcg(k)
 }
 
-fn dcg(relevances: impl Iterator<Item = f64>, k: usize, judge: Judge) -> f64 {
-    relevances.take(k).enumerate().map(|(i, relevance)| judge.gain.of(relevance) / (i as f64 + 2.0).log2()).sum()
+/// What each prediction of a list receives at one threshold; serves every cut-off.
+pub(crate) struct Matched {
+    received: Vec<f64>,
+    ideal: Vec<f64>,
+}
+
+impl Matched {
+    pub(crate) fn new<'a>(
+        m: f64,
+        ranked: impl Iterator<Item = (&'a VideoId, Span)>,
+        truth: &[GradedSpan<'_>],
+        judge: Judge,
+    ) -> Self {
+        let mut pool: Vec<GradedSpan<'_>> = truth.to_vec();
+        pool.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+        let mut free: FxHashMap<&VideoId, Vec<GradedSpan<'_>>> = FxHashMap::default();
+        for moment in &pool {
+            free.entry(moment.video).or_default().push(*moment);
+        }
+        let received = ranked.map(|(video, span)| {
+            let Some(candidates) = free.get_mut(video) else { return 0.0 };
+            let overlaps = candidates.iter().map(|moment| judge.iou.of(span, moment.span)).enumerate();
+            // The first of equals stays, and moments are in falling order of grade.
+            let best = overlaps.reduce(|best, next| if next.1 > best.1 { next } else { best });
+            match best {
+                Some((i, overlap)) if judge.passes(overlap, m) => judge.gain.of(candidates.remove(i).relevance),
+                _ => 0.0,
+            }
+        });
+        let received = received.collect();
+        Self { received, ideal: pool.iter().map(|moment| judge.gain.of(moment.relevance)).collect() }
+    }
+
+    /// NDCG of the first `k`.
+    pub(crate) fn ndcg(&self, k: usize) -> f64 {
+        let ideal = dcg(&self.ideal, k);
+        if ideal > 0.0 { dcg(&self.received, k) / ideal } else { 0.0 }
+    }
+}
+
+fn dcg(gains: &[f64], k: usize) -> f64 {
+    gains.iter().take(k).enumerate().map(|(i, gain)| gain / (i as f64 + 2.0).log2()).sum()
 }
 
 #[cfg(test)]
