@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
 use cuemark_core::RowCounts;
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// What a command has to say, and whether its input had problems.
@@ -17,11 +18,6 @@ impl Outcome {
     /// All is well.
     pub(crate) fn ok(text: impl Into<String>) -> Self {
         Self { text: text.into(), code: 0 }
-    }
-
-    /// A result, printed as JSON.
-    pub(crate) fn json(value: &Value) -> Self {
-        Self::ok(format!("{value:#}"))
     }
 
     /// The same, with the exit code that says the input has problems.
@@ -40,6 +36,21 @@ impl Outcome {
             let _ = writeln!(out, "{text}");
         }
         ExitCode::from(self.code)
+    }
+}
+
+/// How a result is printed.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Print {
+    /// Print JSON with fractions instead of text with percent.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Print {
+    /// `value` as JSON for scripts, or `text` for people.
+    pub(crate) fn result(self, value: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<Outcome> {
+        Ok(Outcome::ok(if self.json { format!("{:#}", serde_json::to_value(value)?) } else { text() }))
     }
 }
 

@@ -2,28 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // A test that cannot go on stops loudly, and figures are shown.
 
-use camino::Utf8PathBuf;
 use cuemark_formats::Source;
 use cuemark_formats::json::Document;
 use cuemark_text::{Relation, shallow_parse, verbs};
 
 /// A file under the shared folder; `None`, and a line that says so, when it is not there.
-fn shared(test: &str, file: &str) -> Option<Source> {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared");
-    let root = std::env::var("CUEMARK_SHARED").unwrap_or_else(|_| default.to_owned());
-    let path = Utf8PathBuf::from(root).join(file);
-    if path.exists() {
-        return Some(Source::new(path));
-    }
-    eprintln!("SKIPPED (no shared files): {test}");
-    None
+fn shared(file: &str) -> Option<Source> {
+    cuemark_testkit::shared(file).map(Source::new)
 }
 
 /// The sentences of both files of Charades-STA.
-fn charades(test: &str) -> Option<Vec<String>> {
+fn charades() -> Option<Vec<String>> {
     let mut sentences = Vec::new();
     for file in ["charades_sta_train.txt", "charades_sta_test.txt"] {
-        let source = shared(test, &format!("data/charades-sta/{file}"))?;
+        let source = shared(&format!("data/charades-sta/{file}"))?;
         let text = source.text().unwrap();
         sentences.extend(text.lines().filter_map(|line| Some(line.split_once("##")?.1.to_owned())));
     }
@@ -32,7 +24,7 @@ fn charades(test: &str) -> Option<Vec<String>> {
 
 #[test]
 fn nearly_every_charades_query_has_a_verb_and_the_common_ones_are_actions() {
-    let Some(sentences) = charades("nearly_every_charades_query_has_a_verb_and_the_common_ones_are_actions") else {
+    let Some(sentences) = charades() else {
         return;
     };
     let mut counts: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
@@ -66,7 +58,7 @@ type MolefRow = (String, f64, [f64; 2], String, Vec<String>, Vec<i64>, Vec<Vec<u
 /// are compared; and its *and* hangs on the second conjunct, ours on the first as in CMIN's relations, so that is left out.
 #[test]
 fn most_heads_are_those_a_full_parser_finds() {
-    let Some(source) = shared("most_heads_are_those_a_full_parser_finds", "data/msr-vtt/molef_val_data.json.gz") else {
+    let Some(source) = shared("data/msr-vtt/molef_val_data.json.gz") else {
         return;
     };
     let rows: Vec<MolefRow> = Document::read(&source).unwrap().root().decode().unwrap();
@@ -106,7 +98,7 @@ fn whole_tree(words: &[String], matrix: &[Vec<u8>]) -> Option<Vec<(usize, usize,
 
 #[test]
 fn every_charades_parse_is_sound() {
-    let Some(sentences) = charades("every_charades_parse_is_sound") else { return };
+    let Some(sentences) = charades() else { return };
     for sentence in sentences {
         let parse = shallow_parse(&sentence);
         assert!(parse.check().is_ok(), "{sentence}: {:?}", parse.check());

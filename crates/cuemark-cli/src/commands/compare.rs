@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::commands::eval::{Scoring, first_verb};
 use crate::input::{PredictionArgs, TruthArgs, note_faults};
-use crate::output::{self, Outcome, percent, thousands};
+use crate::output::{self, Outcome, Print, percent, thousands};
 
 /// Is one prediction file better than another?
 ///
@@ -36,9 +36,8 @@ pub(crate) struct Args {
     /// Seed of both.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Print JSON with fractions.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    print: Print,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -64,7 +63,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         })
         .collect();
     anyhow::ensure!(!results.is_empty(), "no query counts for both files");
-    Ok(if args.json { Outcome::json(&as_json(&results)) } else { Outcome::ok(as_table(args, &results)) })
+    args.print.result(&as_json(&results), || as_table(args, &results))
 }
 
 fn as_table(args: &Args, results: &[(String, PairedComparison)]) -> String {

@@ -7,14 +7,14 @@ use clap::Subcommand;
 use cuemark_core::RowCounts;
 use cuemark_data::check::{CheckReport, Figure, Verdict, check};
 use cuemark_data::stats::{Range, SplitStats, Stats, stats};
-use cuemark_data::{DATASETS, Dataset, Durations, ReadOptions, TruthFormat, find, load};
+use cuemark_data::{DATASETS, Dataset, DatasetCard, Durations, ReadOptions, TruthFormat, find, load};
 use cuemark_formats::{Source, WholeFile, write_truth};
 use cuemark_protocols::splits::audit;
 use serde_json::{Value, json};
 
 use crate::commands::eval::first_verb;
 use crate::input::{BadRows, Force};
-use crate::output::{self, Outcome, thousands};
+use crate::output::{self, Outcome, Print, thousands};
 
 /// Read, check, describe and convert the public datasets.
 #[derive(Debug, clap::Args)]
@@ -30,17 +30,15 @@ enum Action {
         /// List the layouts that `--truth-format` takes instead.
         #[arg(long)]
         formats: bool,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        print: Print,
     },
     /// Prove a folder against the published counts; exit 1 when one is wrong.
     Check {
         #[command(flatten)]
         dataset: DatasetArgs,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        print: Print,
     },
     /// The table that benchmark papers print about a dataset.
     Stats {
@@ -49,9 +47,8 @@ enum Action {
         /// Draw where moments lie and how long they are, as SVG files in this folder.
         #[arg(long, value_name = "DIR")]
         plots: Option<Utf8PathBuf>,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        print: Print,
         #[command(flatten)]
         force: Force,
     },
@@ -125,15 +122,14 @@ impl FolderArgs {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     match args.action {
-        Action::List { formats: false, json } => Ok(list(json)),
-        Action::List { formats: true, json } => Ok(list_formats(json)),
-        Action::Check { dataset, json } => {
+        Action::List { formats: false, print } => list(print),
+        Action::List { formats: true, print } => list_formats(print),
+        Action::Check { dataset, print } => {
             let report = check(&dataset.load()?);
-            let outcome =
-                if json { Outcome::json(&serde_json::to_value(&report)?) } else { Outcome::ok(check_text(&report)) };
+            let outcome = print.result(&report, || check_text(&report))?;
             Ok(if report.is_ok() { outcome } else { outcome.with_problems() })
         }
-        Action::Stats { dataset, plots, json, force } => {
+        Action::Stats { dataset, plots, print, force } => {
             let dataset = dataset.load()?;
             note_dataset(&dataset);
             let figures = stats(&dataset, &cuemark_text::verbs);
@@ -142,45 +138,39 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
                     output::say(&format!("drew {path}"));
                 }
             }
-            Ok(if json { Outcome::json(&serde_json::to_value(&figures)?) } else { Outcome::ok(stats_text(&figures)) })
+            print.result(&figures, || stats_text(&figures))
         }
         Action::Convert { dataset, file, out, force } => convert(&dataset.load()?, file.as_deref(), &out, &force),
     }
 }
 
-fn list(json: bool) -> Outcome {
-    if json {
-        let all = DATASETS.iter().map(|card| {
-            let files = card
-                .files
-                .iter()
-                .map(|file| json!({ "split": file.split, "path": file.path, "layout": file.layout.name }));
-            json!({
-                "name": card.name, "title": card.title, "origin": card.origin, "licence": card.licence,
-                "files": files.collect::<Vec<Value>>(),
-            })
-        });
-        return Outcome::json(&json!({ "datasets": all.collect::<Vec<Value>>() }));
-    }
-    let rows: Vec<Vec<String>> = DATASETS
-        .iter()
-        .map(|card| {
+fn list(print: Print) -> anyhow::Result<Outcome> {
+    let all = DATASETS.iter().map(|card| {
+        let files =
+            card.files.iter().map(|file| json!({ "split": file.split, "path": file.path, "layout": file.layout.name }));
+        json!({
+            "name": card.name, "title": card.title, "origin": card.origin, "licence": card.licence,
+            "files": files.collect::<Vec<Value>>(),
+        })
+    });
+    print.result(&json!({ "datasets": all.collect::<Vec<Value>>() }), || {
+        let row = |card: &&DatasetCard| {
             let splits: Vec<&str> = card.files.iter().map(|file| file.split).collect();
             vec![card.name.to_owned(), card.title.to_owned(), splits.join(" ")]
-        })
-        .collect();
-    Outcome::ok(output::text_table(&["dataset", "what it is", "splits"], &rows))
+        };
+        let rows: Vec<Vec<String>> = DATASETS.iter().map(row).collect();
+        output::text_table(&["dataset", "what it is", "splits"], &rows)
+    })
 }
 
-fn list_formats(json: bool) -> Outcome {
-    let formats = TruthFormat::ALL.iter().copied();
-    if json {
-        let all: Vec<Value> = formats.map(|format| json!({ "name": format.name(), "about": format.about() })).collect();
-        return Outcome::json(&json!({ "formats": all }));
-    }
-    let rows: Vec<Vec<String>> =
-        formats.map(|format| vec![format.name().to_owned(), format.about().to_owned()]).collect();
-    Outcome::ok(output::text_table(&["layout", "what it looks like"], &rows))
+fn list_formats(print: Print) -> anyhow::Result<Outcome> {
+    let formats = || TruthFormat::ALL.iter();
+    let all: Vec<Value> = formats().map(|format| json!({ "name": format.name(), "about": format.about() })).collect();
+    print.result(&json!({ "formats": all }), || {
+        let rows: Vec<Vec<String>> =
+            formats().map(|format| vec![format.name().to_owned(), format.about().to_owned()]).collect();
+        output::text_table(&["layout", "what it looks like"], &rows)
+    })
 }
 
 fn check_text(report: &CheckReport) -> String {

@@ -9,7 +9,7 @@ use cuemark_world::WorldOptions;
 use serde_json::{Value, json};
 
 use crate::commands::eval::first_verb;
-use crate::output::{self, Outcome, percent, thousands};
+use crate::output::{self, Outcome, Print, percent, thousands};
 use crate::progress;
 
 const METRIC: &str = "R@1,IoU=0.5";
@@ -29,9 +29,8 @@ pub(crate) struct Args {
     /// Seed of the world and of the draws.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    print: Print,
 }
 
 /// One method on one split.
@@ -61,7 +60,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
         lines.push(score("oracle", name, &test, &cuemark_world::oracle(&world, name)?, &args.out)?);
     }
-    Ok(if args.json { Outcome::json(&as_json(args, &lines)) } else { Outcome::ok(as_text(args, &train, &lines)) })
+    args.print.result(&as_json(args, &lines), || as_text(args, &train, &lines))
 }
 
 fn make_world(options: &WorldOptions, world: &Utf8Path) -> anyhow::Result<()> {

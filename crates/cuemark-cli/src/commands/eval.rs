@@ -13,7 +13,7 @@ use cuemark_metrics::{
 use serde_json::{Map, Value, json};
 
 use crate::input::{Force, PredictionArgs, TruthArgs, note_faults};
-use crate::output::{self, Outcome, percent, thousands};
+use crate::output::{self, Outcome, Print, percent, thousands};
 
 /// Score a prediction file.
 ///
@@ -46,9 +46,8 @@ pub(crate) struct Args {
     /// Write every query's scores as JSON lines.
     #[arg(long, value_name = "FILE")]
     per_query: Option<Utf8PathBuf>,
-    /// Print JSON with fractions instead of a table in percent.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    print: Print,
     /// Print to standard error how long reading and evaluating took.
     #[arg(long)]
     timings: bool,
@@ -190,14 +189,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let seconds = json!({ "read_s": read.as_secs_f64(), "evaluate_s": evaluated.as_secs_f64() });
         output::say(&format!("timings {seconds}"));
     }
-    let outcome = if args.json {
-        Outcome::json(&as_json(&plan, &evaluation, bounds.as_deref(), &split.rows, &predictions))
-    } else {
-        Outcome::ok(as_table(&plan, &evaluation, args.ci.zip(bounds.as_deref())))
-    };
+    let as_json = as_json(&plan, &evaluation, bounds.as_deref(), &split.rows, &predictions);
+    let outcome = args.print.result(&as_json, || as_table(&plan, &evaluation, args.ci.zip(bounds.as_deref())));
     // The process is about to end; freeing millions of small lists one by one would only delay that.
     std::mem::forget((split, predictions, evaluation));
-    Ok(outcome)
+    outcome
 }
 
 /// Finds a query's first verb, for groups by verb.

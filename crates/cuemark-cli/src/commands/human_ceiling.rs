@@ -6,7 +6,7 @@ use cuemark_data::{Reannotation, read_reannotations};
 use cuemark_formats::Source;
 use cuemark_protocols::human_ceiling::{Agreement, Estimate, HumanCeiling, human_ceiling};
 
-use crate::output::{self, Outcome, percent, thousands};
+use crate::output::{self, Outcome, Print, percent, thousands};
 
 /// What people reach against each other, from five re-annotations of the same queries.
 #[derive(Debug, clap::Args)]
@@ -19,9 +19,8 @@ pub(crate) struct Args {
     /// Seed of the bootstrap.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    print: Print,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -35,7 +34,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let spans: Vec<&[NormSpan]> = queries.iter().map(|query| query.spans.as_slice()).collect();
     let ceiling = human_ceiling(&spans, args.seed)?;
-    Ok(if args.json { Outcome::json(&serde_json::to_value(&ceiling)?) } else { Outcome::ok(as_text(args, &ceiling)) })
+    args.print.result(&ceiling, || as_text(args, &ceiling))
 }
 
 fn as_text(args: &Args, ceiling: &HumanCeiling) -> String {

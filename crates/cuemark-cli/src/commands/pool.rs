@@ -7,11 +7,11 @@ use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::{Source, WholeFile};
 use cuemark_protocols::pools::calibration::{Shares, by_known_pools, by_share};
 use cuemark_protocols::pools::{Calibration, PoolSettings, Thresholds, audit, make, sheet};
-use cuemark_text::similarity::{MatrixFile, Scale, Similarity};
+use cuemark_text::similarity::{Histogram, MatrixFile, Scale, Similarity};
 use serde_json::json;
 
 use crate::input::Force;
-use crate::output::{self, Outcome, percent, thousands};
+use crate::output::{self, Outcome, Print, percent, thousands};
 use crate::similarity::SimilarityArgs;
 
 /// The most positives that published pools hold, the query's own video among them.
@@ -49,9 +49,8 @@ enum Action {
         /// Thresholds to draw: positive,negative.
         #[arg(long, value_name = "P,N", value_parser = pair, default_value = "0.9,0.5")]
         thresholds: Pair,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        print: Print,
         #[command(flatten)]
         force: Force,
     },
@@ -72,9 +71,8 @@ enum Action {
         /// Seed of the draw.
         #[arg(long, value_name = "N", default_value_t = 0)]
         seed: u64,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        print: Print,
         #[command(flatten)]
         force: Force,
     },
@@ -111,9 +109,8 @@ struct Make {
     /// Seed of the draw.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    print: Print,
     #[command(flatten)]
     force: Force,
 }
@@ -139,7 +136,7 @@ impl Pair {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match &args.action {
         Action::Make(args) => make_pools(args),
-        Action::Audit { input, pools, similarity, plot, thresholds, json, force } => {
+        Action::Audit { input, pools, similarity, plot, thresholds, print, force } => {
             let (queries, pools) = (read(input)?, read(pools)?);
             let between = similarity.between(&queries, &queries)?;
             let found = audit::audit(&queries, &pools, &*between, Scale::cosine(100))?;
@@ -148,26 +145,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
                 WholeFile::write_all_to(path, force.overwrite(), picture.as_bytes())?;
                 output::say(&format!("drew {path}"));
             }
-            if *json {
-                return Ok(Outcome::json(&serde_json::to_value(&found)?));
-            }
-            let row = |name: &str, counted: &cuemark_text::similarity::Histogram| {
-                let at = |threshold: f64| percent(counted.share_at_least(threshold as f32));
-                vec![name.to_owned(), thousands(counted.total() as usize), at(thresholds.0), at(thresholds.1)]
-            };
-            let (high, low) = (format!("% ≥ {}", thresholds.0), format!("% ≥ {}", thresholds.1));
-            let rows =
-                [row("all pairs", &found.all), row("positives", &found.positives), row("negatives", &found.negatives)];
-            Ok(Outcome::ok(output::table(&[&found.provider, "pairs", &high, &low], &rows)))
+            print.result(&found, || {
+                let row = |name: &str, counted: &Histogram| {
+                    let at = |threshold: f64| percent(counted.share_at_least(threshold as f32));
+                    vec![name.to_owned(), thousands(counted.total() as usize), at(thresholds.0), at(thresholds.1)]
+                };
+                let (high, low) = (format!("% ≥ {}", thresholds.0), format!("% ≥ {}", thresholds.1));
+                let groups =
+                    [("all pairs", &found.all), ("positives", &found.positives), ("negatives", &found.negatives)];
+                let rows = groups.map(|(name, counted)| row(name, counted));
+                output::table(&[&found.provider, "pairs", &high, &low], &rows)
+            })
         }
-        Action::Sheet { pools, out, filled, queries, seed, json, force } => {
+        Action::Sheet { pools, out, filled, queries, seed, print, force } => {
             let pools = read(pools)?;
             if let Some(path) = filled {
                 let verdict = sheet::read(&Source::new(path), &pools)?;
-                return Ok(if *json {
-                    Outcome::json(&serde_json::to_value(verdict)?)
-                } else {
-                    Outcome::ok(format!(
+                return print.result(&verdict, || {
+                    format!(
                         "{} of {} questions answered: {} false positives, {} false negatives, false rate {} % ({} – {})",
                         thousands(verdict.answered),
                         thousands(verdict.questions),
@@ -176,7 +171,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
                         percent(verdict.false_rate),
                         percent(verdict.interval.low),
                         percent(verdict.interval.high)
-                    ))
+                    )
                 });
             }
             let Some(path) = out else { anyhow::bail!("pass `--out FILE` or `--filled FILE`") };
@@ -184,10 +179,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
             let mut file = WholeFile::create(path, force.overwrite())?;
             sheet::write(&questions, &mut file)?;
             file.finish()?;
-            Ok(if *json {
-                Outcome::json(&json!({ "questions": questions.len(), "out": path }))
-            } else {
-                Outcome::ok(format!("wrote {} questions to {path}", thousands(questions.len())))
+            print.result(&json!({ "questions": questions.len(), "out": path }), || {
+                format!("wrote {} questions to {path}", thousands(questions.len()))
             })
         }
     }
@@ -216,26 +209,26 @@ fn make_pools(args: &Make) -> anyhow::Result<Outcome> {
     let with_videos = with_videos.as_ref().map(|matrix| matrix as &dyn Similarity);
     let pools = make(&queries, &*between, with_videos, settings)?;
     pools.write(&args.out, args.force.overwrite())?;
-    if args.json {
-        return Ok(Outcome::json(&json!({ "settings": pools.settings, "report": pools.report, "out": args.out })));
-    }
     let report = &pools.report;
-    let by_count: Vec<String> =
-        report.positives.iter().enumerate().map(|(n, queries)| format!("{}: {}", n + 1, thousands(*queries))).collect();
-    Ok(Outcome::ok(format!(
-        "{} of {} queries have a pool of {} videos; {} dropped for want of negatives\n\
-         positives by {} at {:.3}, negatives at {:.3}; {:.2} positives on average ({})\nwrote {}",
-        thousands(report.kept),
-        thousands(report.queries),
-        thousands(pools.settings.videos),
-        thousands(report.dropped),
-        report.provider,
-        thresholds.positive,
-        thresholds.negative,
-        report.mean_positives,
-        by_count.join(", "),
-        args.out
-    )))
+    args.print.result(&json!({ "settings": pools.settings, "report": report, "out": args.out }), || {
+        let by_count = report.positives.iter().enumerate();
+        let by_count: Vec<String> =
+            by_count.map(|(n, queries)| format!("{}: {}", n + 1, thousands(*queries))).collect();
+        format!(
+            "{} of {} queries have a pool of {} videos; {} dropped for want of negatives\n\
+             positives by {} at {:.3}, negatives at {:.3}; {:.2} positives on average ({})\nwrote {}",
+            thousands(report.kept),
+            thousands(report.queries),
+            thousands(pools.settings.videos),
+            thousands(report.dropped),
+            report.provider,
+            thresholds.positive,
+            thresholds.negative,
+            report.mean_positives,
+            by_count.join(", "),
+            args.out
+        )
+    })
 }
 
 fn read(path: &Utf8PathBuf) -> anyhow::Result<Vec<Truth>> {

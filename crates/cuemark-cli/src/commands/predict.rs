@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::commands::eval::first_verb;
 use crate::input::{Force, TruthArgs, note_faults};
-use crate::output::{Outcome, thousands};
+use crate::output::{Outcome, Print, thousands};
 
 /// Answer queries without looking at a video.
 ///
@@ -32,9 +32,8 @@ pub(crate) struct Args {
     /// Seed of what is drawn.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    print: Print,
     #[command(flatten)]
     force: Force,
 }
@@ -63,9 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     write_predictions(&predictions, PredictionFormat::Cuemark, &mut file)?;
     file.finish()?;
     let queries = split.queries.len();
-    Ok(if args.json {
-        Outcome::json(&json!({ "baseline": card.name, "queries": queries, "seed": args.seed, "out": args.out }))
-    } else {
-        Outcome::ok(format!("wrote answers of {} to {} queries to {}", card.name, thousands(queries), args.out))
-    })
+    let told = json!({ "baseline": card.name, "queries": queries, "seed": args.seed, "out": args.out });
+    args.print
+        .result(&told, || format!("wrote answers of {} to {} queries to {}", card.name, thousands(queries), args.out))
 }

@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use clap::Subcommand;
 use cuemark_core::{Truth, VideoId};
 use cuemark_data::{ReadOptions, read_ratings, read_truth};
-use cuemark_formats::{Source, WholeFile, json as lines, write_truth};
+use cuemark_formats::{Source, WholeFile, json, write_truth};
 use cuemark_protocols::ranked::candidates::{self, CandidateSettings};
 use cuemark_protocols::ranked::frames::FrameRate;
 use cuemark_protocols::ranked::label_studio::{self, VideoFile};
@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::input::Force;
-use crate::output::{self, Outcome, percent, thousands};
+use crate::output::{self, Outcome, Print, percent, thousands};
 use crate::similarity::SimilarityArgs;
 
 /// Graded relevance for imprecise queries: rewriting, candidates, ratings, consensus.
@@ -47,8 +47,8 @@ enum Action {
         /// The folder for queries.jsonl, retry.jsonl and review.jsonl.
         #[arg(long, value_name = "DIR")]
         out: Utf8PathBuf,
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        print: Print,
         #[command(flatten)]
         force: Force,
     },
@@ -79,8 +79,8 @@ enum Action {
         out: Utf8PathBuf,
         #[arg(long, value_name = "N", default_value_t = 0)]
         seed: u64,
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        print: Print,
         #[command(flatten)]
         force: Force,
     },
@@ -98,8 +98,8 @@ enum Action {
         /// Where to write graded truth.
         #[arg(long, value_name = "FILE.jsonl", requires = "candidates")]
         truth_out: Option<Utf8PathBuf>,
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        print: Print,
         #[command(flatten)]
         force: Force,
     },
@@ -120,8 +120,8 @@ enum Action {
         /// Candidates of a proxy study: relevance against similarity and rank.
         #[arg(long, value_name = "FILE.jsonl")]
         study: Option<Utf8PathBuf>,
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        print: Print,
     },
     /// Training sets of the likest moments, queries of val and test taken out.
     PseudoTrain {
@@ -142,8 +142,8 @@ enum Action {
         /// The folder for train-topN.jsonl.
         #[arg(long, value_name = "DIR")]
         out: Utf8PathBuf,
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        print: Print,
         #[command(flatten)]
         force: Force,
     },
@@ -169,8 +169,8 @@ enum Action {
         /// Where to write `pair_id,worker,relevance` rows.
         #[arg(long, value_name = "FILE.csv")]
         out: Utf8PathBuf,
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        print: Print,
         #[command(flatten)]
         force: Force,
     },
@@ -178,7 +178,7 @@ enum Action {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     match args.action {
-        Action::Rewrite { input, names, program, reviewed, out, json, force } => {
+        Action::Rewrite { input, names, program, reviewed, out, print, force } => {
             let queries = read(&input)?;
             let stand_ins = match names {
                 Some(path) => StandIns::read(&Source::new(path))?,
@@ -196,7 +196,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
             }
             found.write(&queries, &settings, &out, force.overwrite())?;
             let report = found.report();
-            result(json, &report, || {
+            print.result(&report, || {
                 format!(
                     "{} accepted ({} changed), {} to retry, {} for review; wrote {out}",
                     thousands(report.accepted),
@@ -206,7 +206,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
                 )
             })
         }
-        Action::Candidates { input, captions, similarity, most, ratings, bar, study, out, seed, json, force } => {
+        Action::Candidates { input, captions, similarity, most, ratings, bar, study, out, seed, print, force } => {
             let (queries, captions) = (read(&input)?, read(&captions)?);
             let between = similarity.between(&queries, &captions)?;
             let settings = CandidateSettings { most, bar, ..CandidateSettings::default() };
@@ -223,11 +223,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
             };
             candidates::write(&found, between.name(), &settings, &out, force.overwrite())?;
             let told = json!({ "provider": between.name(), "pairs": found.len(), "out": out });
-            result(json, &told, || {
-                format!("wrote {} candidates by {} to {out}", thousands(found.len()), between.name())
-            })
+            print
+                .result(&told, || format!("wrote {} candidates by {} to {out}", thousands(found.len()), between.name()))
         }
-        Action::Consensus { input, out, candidates: rated, truth_out, json, force } => {
+        Action::Consensus { input, out, candidates: rated, truth_out, print, force } => {
             let grades = consensus::grade(&read_ratings(&Source::new(&input))?)?;
             if let Some(path) = &out {
                 grades.write(path, force.overwrite())?;
@@ -239,7 +238,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
                 file.finish()?;
             }
             let report = grades.report();
-            result(json, &report, || {
+            print.result(&report, || {
                 let rows: Vec<Vec<String>> =
                     report.scores.iter().map(|(grade, pairs)| vec![grade.to_string(), thousands(*pairs)]).collect();
                 format!(
@@ -252,7 +251,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
                 )
             })
         }
-        Action::Agreement { input, least_shared, experts, tolerance, study, json } => {
+        Action::Agreement { input, least_shared, experts, tolerance, study, print } => {
             let ratings = read_ratings(&Source::new(&input))?;
             let report = agreement::agreement(&ratings, least_shared)?;
             let marks = match experts {
@@ -267,9 +266,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
                 None => None,
             };
             let all = json!({ "agreement": report, "exam": marks, "study": study });
-            result(json, &all, || agreement_text(&report, marks.as_deref(), study.as_ref()))
+            print.result(&all, || agreement_text(&report, marks.as_deref(), study.as_ref()))
         }
-        Action::PseudoTrain { input, captions, held_out, similarity, top, out, json, force } => {
+        Action::PseudoTrain { input, captions, held_out, similarity, top, out, print, force } => {
             let mut held = Vec::new();
             for path in &held_out {
                 held.extend(read(path)?);
@@ -287,7 +286,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
             }
             let told =
                 json!({ "provider": between.name(), "queries": queries.len(), "removed": removed, "files": written });
-            result(json, &told, || {
+            print.result(&told, || {
                 format!(
                     "{} queries ({} taken out by id, {} by sentence); wrote {}",
                     thousands(queries.len()),
@@ -310,7 +309,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
                 thousands(rated.len())
             )))
         }
-        Action::Import { input, out, json, force } => {
+        Action::Import { input, out, print, force } => {
             let import = label_studio::import(&Source::new(&input))?;
             let mut file = WholeFile::create(&out, force.overwrite())?;
             file.put(b"pair_id,worker,relevance\n")?;
@@ -320,7 +319,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
             file.finish()?;
             let told =
                 json!({ "ratings": import.ratings.len(), "spans": import.spans.len(), "cancelled": import.cancelled });
-            result(json, &told, || {
+            print.result(&told, || {
                 format!(
                     "{} ratings, {} marked spans, {} cancelled; wrote {out}",
                     thousands(import.ratings.len()),
@@ -330,10 +329,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
             })
         }
     }
-}
-
-fn result(json: bool, value: &impl serde::Serialize, text: impl FnOnce() -> String) -> anyhow::Result<Outcome> {
-    Ok(if json { Outcome::json(&serde_json::to_value(value)?) } else { Outcome::ok(text()) })
 }
 
 fn read(path: &Utf8PathBuf) -> anyhow::Result<Vec<Truth>> {
@@ -351,7 +346,7 @@ struct VideoLine {
 fn read_videos(source: &Source) -> anyhow::Result<HashMap<VideoId, VideoFile>> {
     let mut videos = HashMap::new();
     source.for_each_line(|line, text| {
-        let VideoLine { video, url, framerate } = lines::decode_line(source, line, text)?;
+        let VideoLine { video, url, framerate } = json::decode_line(source, line, text)?;
         let rate = FrameRate::new(framerate)
             .ok_or_else(|| source.record(line, "framerate", format!("{framerate} is not a frame rate")))?;
         videos.insert(video, VideoFile { url, rate });

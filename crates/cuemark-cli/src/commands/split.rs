@@ -11,7 +11,7 @@ use cuemark_protocols::splits::{
 use crate::commands::data::{DatasetFlags, note_dataset};
 use crate::commands::eval::first_verb;
 use crate::input::Force;
-use crate::output::{self, Outcome, percent, thousands};
+use crate::output::{self, Outcome, Print, percent, thousands};
 
 /// Splits that expose bias.
 #[derive(Debug, clap::Args)]
@@ -34,9 +34,8 @@ enum Action {
         /// Seed of resampling and draws.
         #[arg(long, value_name = "N", default_value_t = 0)]
         seed: u64,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        print: Print,
         #[command(flatten)]
         force: Force,
     },
@@ -73,9 +72,8 @@ struct Make {
     /// Seed of the cut by video.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Print the manifest as JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    print: Print,
     #[command(flatten)]
     force: Force,
 }
@@ -125,7 +123,7 @@ enum TestArg {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match &args.action {
         Action::Make(args) => make(args),
-        Action::Audit { dir, plots, seed, json, force } => {
+        Action::Audit { dir, plots, seed, print, force } => {
             let splits = read_folder(dir)?;
             let report = audit::audit(&splits, &first_verb, *seed)?;
             if let Some(folder) = plots {
@@ -133,11 +131,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
                     output::say(&format!("drew {path}"));
                 }
             }
-            Ok(if *json {
-                Outcome::json(&serde_json::to_value(&report)?)
-            } else {
-                Outcome::ok(audit_text(dir, &report))
-            })
+            print.result(&report, || audit_text(dir, &report))
         }
     }
 }
@@ -182,21 +176,19 @@ fn make(args: &Make) -> anyhow::Result<Outcome> {
     let mut files: Vec<Utf8PathBuf> = dataset.splits.iter().map(|split| split.file.clone().into()).collect();
     files.dedup();
     let inputs = hash_inputs(&dataset.root, &files)?;
-    let manifest =
-        serde_json::to_value(write_folder(&made, dataset.card.name, inputs, &args.out, args.force.overwrite())?)?;
-    if args.json {
-        return Ok(Outcome::json(&manifest));
-    }
-    let rows: Vec<Vec<String>> = made
-        .splits
-        .iter()
-        .map(|split| vec![split.name.clone(), thousands(split.videos.len()), thousands(split.queries.len())])
-        .collect();
+    let manifest = write_folder(&made, dataset.card.name, inputs, &args.out, args.force.overwrite())?;
     let found = serde_json::to_value(&made.found)?;
-    let found: String =
-        found.as_object().into_iter().flatten().map(|(name, value)| format!("{name}: {value}\n")).collect();
-    let table = output::table(&["split", "videos", "queries"], &rows);
-    Ok(Outcome::ok(format!("{table}\n\n{found}wrote {}", args.out)))
+    args.print.result(&manifest, || {
+        let rows: Vec<Vec<String>> = made
+            .splits
+            .iter()
+            .map(|split| vec![split.name.clone(), thousands(split.videos.len()), thousands(split.queries.len())])
+            .collect();
+        let table = output::table(&["split", "videos", "queries"], &rows);
+        let found: String =
+            found.as_object().into_iter().flatten().map(|(name, value)| format!("{name}: {value}\n")).collect();
+        format!("{table}\n\n{found}wrote {}", args.out)
+    })
 }
 
 fn audit_text(dir: &Utf8Path, report: &AuditReport) -> String {

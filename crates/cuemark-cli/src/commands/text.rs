@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use crate::input::Force;
-use crate::output::{Outcome, thousands};
+use crate::output::{Outcome, Print, thousands};
 
 /// Take queries apart: tags, verb-centred phrases, typed dependencies.
 #[derive(Debug, clap::Args)]
@@ -29,26 +29,23 @@ enum Action {
         /// Where to write the parses.
         #[arg(long, value_name = "FILE")]
         out: Utf8PathBuf,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        print: Print,
         #[command(flatten)]
         force: Force,
     },
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let Action::Parse { input, out, json, force } = &args.action;
+    let Action::Parse { input, out, print, force } = &args.action;
     force.overwrite().check(out)?;
     let split = read_truth(&Source::new(input), None, &ReadOptions::default())?;
     let parses: Vec<(&QueryId, Parse)> =
         split.queries.par_iter().map(|truth| (&truth.query.id, shallow_parse(&truth.query.text))).collect();
     write_parses(out, force.overwrite(), parses.iter().map(|(id, parse)| (*id, parse)))?;
     let without = parses.iter().filter(|(_, parse)| parse.phrases.is_empty()).count();
-    Ok(if *json {
-        Outcome::json(&json!({ "queries": parses.len(), "without_verb": without, "out": out }))
-    } else {
+    print.result(&json!({ "queries": parses.len(), "without_verb": without, "out": out }), || {
         let (queries, without) = (thousands(parses.len()), thousands(without));
-        Outcome::ok(format!("parsed {queries} queries, {without} without a verb; wrote {out}"))
+        format!("parsed {queries} queries, {without} without a verb; wrote {out}")
     })
 }

@@ -7,7 +7,7 @@ use cuemark_formats::{Source, WholeFile, write_truth};
 use cuemark_text::variants::{Mask, Variant, apply};
 
 use crate::input::Force;
-use crate::output::{Outcome, thousands};
+use crate::output::{Outcome, Print, thousands};
 
 /// Rewrite queries so that a model's dependence on their words can be measured.
 #[derive(Debug, clap::Args)]
@@ -27,9 +27,8 @@ pub(crate) struct Args {
     /// Seed of what is drawn.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    print: Print,
     #[command(flatten)]
     force: Force,
 }
@@ -60,15 +59,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut file = WholeFile::create(&args.out, args.force.overwrite())?;
     write_truth(&rewritten, &mut file)?;
     file.finish()?;
-    Ok(if args.json {
-        Outcome::json(&serde_json::to_value(report)?)
-    } else {
-        Outcome::ok(format!(
+    args.print.result(&report, || {
+        format!(
             "{} of {} queries changed, {} without a verb left as they are; wrote {}",
             thousands(report.changed),
             thousands(report.queries),
             thousands(report.without_verb),
             args.out
-        ))
+        )
     })
 }

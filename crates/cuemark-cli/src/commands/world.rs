@@ -12,13 +12,12 @@ use cuemark_text::similarity::Tfidf;
 use cuemark_world::{
     CandidateGrades, Interval, PoolQuality, Reels, WorldLog, WorldOptions, grade_candidates, pool_quality,
 };
-use serde::Serialize;
 use serde_json::json;
 
 use crate::commands::eval::first_verb;
 use crate::commands::pool;
 use crate::input::Force;
-use crate::output::{self, Outcome, percent, thousands};
+use crate::output::{self, Outcome, Print, percent, thousands};
 use crate::progress;
 
 /// The built-in synthetic world: films of coloured shapes in which the truth is known.
@@ -36,9 +35,8 @@ enum Action {
     Audit {
         /// The world's folder.
         dir: Utf8PathBuf,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        print: Print,
     },
 }
 
@@ -74,9 +72,8 @@ struct Make {
     /// Write a video file for every film; needs `ffmpeg`.
     #[arg(long)]
     mp4: bool,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    print: Print,
     #[command(flatten)]
     force: Force,
 }
@@ -84,7 +81,7 @@ struct Make {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     match &args.action {
         Action::Make(args) => make(args),
-        Action::Audit { dir, json } => audit(dir, *json),
+        Action::Audit { dir, print } => audit(dir, *print),
     }
 }
 
@@ -104,30 +101,28 @@ fn make(args: &Make) -> anyhow::Result<Outcome> {
     let bar = progress::bar(args.videos, "filming");
     let report = cuemark_world::make(&options, &args.out, &|done| bar.set_position(done as u64))?;
     bar.finish_and_clear();
-    if args.json {
-        return Ok(Outcome::json(&serde_json::to_value(&report)?));
-    }
-    let rows: Vec<Vec<String>> = report
-        .splits
-        .iter()
-        .map(|split| vec![split.name.clone(), thousands(split.videos), thousands(split.queries)])
-        .collect();
-    Ok(Outcome::ok(format!(
-        "{}\n\n{} events, {} spoken lines, {} graded queries, {} pools, {} words; bias {}, seed {}\nwrote {}",
-        output::table(&["split", "videos", "queries"], &rows),
-        thousands(report.events),
-        thousands(report.lines),
-        thousands(report.graded),
-        thousands(report.pools),
-        thousands(report.words),
-        args.bias,
-        args.seed,
-        args.out
-    )))
+    args.print.result(&report, || {
+        let rows: Vec<Vec<String>> = report
+            .splits
+            .iter()
+            .map(|split| vec![split.name.clone(), thousands(split.videos), thousands(split.queries)])
+            .collect();
+        format!(
+            "{}\n\n{} events, {} spoken lines, {} graded queries, {} pools, {} words; bias {}, seed {}\nwrote {}",
+            output::table(&["split", "videos", "queries"], &rows),
+            thousands(report.events),
+            thousands(report.lines),
+            thousands(report.graded),
+            thousands(report.pools),
+            thousands(report.words),
+            args.bias,
+            args.seed,
+            args.out
+        )
+    })
 }
 
 /// What our protocols make of the world, against what its log knows.
-#[derive(Serialize)]
 struct Constructed {
     /// What guesses reach on the world's own splits.
     baselines: splits::audit::AuditReport,
@@ -139,16 +134,13 @@ struct Constructed {
     candidates: CandidateGrades,
 }
 
-fn audit(dir: &Utf8Path, json: bool) -> anyhow::Result<Outcome> {
+fn audit(dir: &Utf8Path, print: Print) -> anyhow::Result<Outcome> {
     let world = cuemark_world::audit(dir)?;
     let constructed = construct(dir, world.manifest.options.seed)?;
-    let outcome = if json {
-        let gaps = json!({ "baselines": constructed.baselines.gaps, "cd": constructed.cd.gaps });
-        let made = json!({ "pools": constructed.pools, "candidates": constructed.candidates });
-        Outcome::json(&json!({ "world": world, "gaps": gaps, "constructed": made }))
-    } else {
-        Outcome::ok(audit_text(dir, &world, &constructed))
-    };
+    let gaps = json!({ "baselines": constructed.baselines.gaps, "cd": constructed.cd.gaps });
+    let made = json!({ "pools": constructed.pools, "candidates": constructed.candidates });
+    let told = json!({ "world": world, "gaps": gaps, "constructed": made });
+    let outcome = print.result(&told, || audit_text(dir, &world, &constructed))?;
     Ok(if world.faults.is_empty() { outcome } else { outcome.with_problems() })
 }
 

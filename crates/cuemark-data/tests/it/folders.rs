@@ -1,29 +1,18 @@
 //! Where files for tests lie.
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use cuemark_core::{RowFault, Split};
 use cuemark_data::{Dataset, ReadOptions, find, load};
 use cuemark_formats::Source;
 
 /// A dataset of our own making.
 pub(crate) fn fixture(name: &str) -> Utf8PathBuf {
-    Utf8Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/datasets")).join(name)
+    cuemark_testkit::fixture("datasets").join(name)
 }
 
 /// Loads a dataset of our own making as it stands.
 pub(crate) fn fixture_dataset(name: &str) -> Dataset {
     load(find(name).unwrap(), &fixture(name), &ReadOptions::default()).unwrap()
-}
-
-/// A folder of published files, or `None`, with a line for whoever reads the test's output.
-pub(crate) fn shared(folder: &str, test: &str) -> Option<Utf8PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared").to_owned();
-    let root = Utf8PathBuf::from(std::env::var("CUEMARK_SHARED").unwrap_or(beside)).join(folder);
-    if root.is_dir() {
-        return Some(root);
-    }
-    eprintln!("SKIPPED (no shared files): {test}");
-    None
 }
 
 /// A file with these contents, which goes when the folder does.

@@ -10,11 +10,12 @@ use cuemark_data::{
     Dataset, ReadOptions, complete_pools, find, load, read_ratings, read_reannotations, read_truth, stats,
 };
 use cuemark_formats::Source;
+use cuemark_testkit::shared;
 
-use crate::folders::{faults, shared};
+use crate::folders::faults;
 
-fn published(name: &str, folder: &str, test: &str) -> Option<Dataset> {
-    let root = shared(folder, test)?;
+fn published(name: &str, folder: &str) -> Option<Dataset> {
+    let root = shared(folder)?;
     Some(load(find(name).unwrap(), &root, &ReadOptions::default()).unwrap())
 }
 
@@ -39,7 +40,7 @@ const FOLDERS: &[(&str, &str, &[&str])] = &[
 #[test]
 fn every_published_count_and_average_is_met() {
     for (name, folder, absent) in FOLDERS {
-        let Some(dataset) = published(name, folder, "every_published_count_and_average_is_met") else { return };
+        let Some(dataset) = published(name, folder) else { return };
         assert_eq!(dataset.absent.iter().map(|file| file.split).collect::<Vec<_>>(), *absent, "{name}");
         let report = check(&dataset);
         assert!(report.is_ok(), "{name}: {report:#?}");
@@ -123,7 +124,7 @@ fn the_faults_of_the_published_rows_are_all_counted() {
         ("mvmr", "data/mvmr", &[("charades-test", &[]), ("tacos-test", &[(EndsAfterVideo, 16), (Repeated, 567)])]),
     ];
     for (name, folder, rows) in counted {
-        let Some(dataset) = published(name, folder, "the_faults_of_the_published_rows_are_all_counted") else { return };
+        let Some(dataset) = published(name, folder) else { return };
         let found: Vec<_> = dataset.splits.iter().map(|split| (split.name.as_str(), faults(split))).collect();
         let wanted: Vec<_> = rows.iter().map(|(split, faults)| (*split, faults.to_vec())).collect();
         assert_eq!(found, wanted, "{name}");
@@ -144,9 +145,8 @@ fn latest_end(splits: &[&Split]) -> f64 {
 
 #[test]
 fn charades_cd_holds_the_moments_of_charades_sta_and_no_video_twice() {
-    let test = "charades_cd_holds_the_moments_of_charades_sta_and_no_video_twice";
-    let Some(sta) = published("charades-sta", "data/charades-sta", test) else { return };
-    let Some(cd) = published("charades-cd", "data/charades-cd", test) else { return };
+    let Some(sta) = published("charades-sta", "data/charades-sta") else { return };
+    let Some(cd) = published("charades-cd", "data/charades-cd") else { return };
     let moments = |dataset: &Dataset| {
         let mut rows: Vec<(String, u64, u64)> = dataset
             .splits
@@ -172,8 +172,7 @@ fn charades_cd_holds_the_moments_of_charades_sta_and_no_video_twice() {
 
 #[test]
 fn activitynet_val_2_annotates_videos_of_val_1_again() {
-    let test = "activitynet_val_2_annotates_videos_of_val_1_again";
-    let Some(dataset) = published("activitynet-captions", "data/activitynet-captions", test) else { return };
+    let Some(dataset) = published("activitynet-captions", "data/activitynet-captions") else { return };
     let [train, first, second] = &dataset.splits[..] else { panic!("not three splits") };
     let durations: HashMap<_, _> = first.videos.iter().map(|video| (&video.id, video.duration)).collect();
     assert!(second.videos.iter().all(|video| durations.get(&video.id) == Some(&video.duration)));
@@ -192,8 +191,7 @@ fn activitynet_val_2_annotates_videos_of_val_1_again() {
 
 #[test]
 fn activitynet_moments_are_as_long_as_the_papers_say() {
-    let test = "activitynet_moments_are_as_long_as_the_papers_say";
-    let Some(dataset) = published("activitynet-captions", "data/activitynet-captions", test) else { return };
+    let Some(dataset) = published("activitynet-captions", "data/activitynet-captions") else { return };
     let all = dataset.all();
     let shares: Vec<f64> = all
         .queries
@@ -209,9 +207,8 @@ fn activitynet_moments_are_as_long_as_the_papers_say() {
 
 #[test]
 fn the_text_of_tacos_holds_the_pairs_of_the_full_release() {
-    let test = "the_text_of_tacos_holds_the_pairs_of_the_full_release";
-    let Some(full) = published("tacos", "data/tacos/full", test) else { return };
-    let Some(raw) = published("tacos-raw", "data/tacos/raw-txt", test) else { return };
+    let Some(full) = published("tacos", "data/tacos/full") else { return };
+    let Some(raw) = published("tacos-raw", "data/tacos/raw-txt") else { return };
     let rows = |dataset: &Dataset, split: &str| {
         let split = dataset.split(split).unwrap();
         let mut rows: Vec<_> = split
@@ -237,7 +234,7 @@ fn the_text_of_tacos_holds_the_pairs_of_the_full_release() {
 
 #[test]
 fn didemo_rows_have_four_annotators_but_for_27() {
-    let Some(dataset) = published("didemo", "data/didemo", "didemo_rows_have_four_annotators_but_for_27") else {
+    let Some(dataset) = published("didemo", "data/didemo") else {
         return;
     };
     let mut annotators: HashMap<usize, usize> = HashMap::new();
@@ -249,8 +246,7 @@ fn didemo_rows_have_four_annotators_but_for_27() {
 
 #[test]
 fn the_published_pools_are_complete_as_often_as_the_paper_says() {
-    let test = "the_published_pools_are_complete_as_often_as_the_paper_says";
-    let Some(dataset) = published("mvmr", "data/mvmr", test) else { return };
+    let Some(dataset) = published("mvmr", "data/mvmr") else { return };
     let [charades, tacos] = &dataset.splits[..] else { panic!("not two splits") };
     assert_eq!(complete_pools(charades).count(), 3716);
     let mean = charades.pairs() as f64 / charades.queries.len() as f64;
@@ -268,7 +264,7 @@ fn the_published_pools_are_complete_as_often_as_the_paper_says() {
 
 #[test]
 fn ratings_come_in_twos_and_fours() {
-    let Some(folder) = shared("data/tvr-ranking", "ratings_come_in_twos_and_fours") else { return };
+    let Some(folder) = shared("data/tvr-ranking") else { return };
     let ratings = read_ratings(&Source::new(folder.join("raw_annotation.csv"))).unwrap();
     let mut per_pair: HashMap<u64, usize> = HashMap::new();
     for rating in &ratings {
@@ -280,8 +276,8 @@ fn ratings_come_in_twos_and_fours() {
 
 #[test]
 fn five_people_located_every_query_again() {
-    let Some(folder) = shared("data/human-reannotations", "five_people_located_every_query_again") else { return };
-    let Some(sta) = published("charades-sta", "data/charades-sta", "five_people_located_every_query_again") else {
+    let Some(folder) = shared("data/human-reannotations") else { return };
+    let Some(sta) = published("charades-sta", "data/charades-sta") else {
         return;
     };
     let test: HashSet<&VideoId> = sta.splits[1].videos.iter().map(|video| &video.id).collect();
@@ -298,7 +294,6 @@ fn five_people_located_every_query_again() {
 
 #[test]
 fn stats_agree_with_the_tables_of_the_papers() {
-    let test = "stats_agree_with_the_tables_of_the_papers";
     // Distinct moments, videos and hours of video as two papers print them; YouCook2's hours follow from its mean video.
     for (name, folder, moments, videos, hours) in [
         ("activitynet-captions", "data/activitynet-captions", 71_722, 14_926, 487.60),
@@ -306,16 +301,16 @@ fn stats_agree_with_the_tables_of_the_papers() {
         ("tacos-2dtan", "data/tacos/2dtan", 7069, 127, 10.11),
         ("youcook2", "data/youcook2", 13_828, 1790, 156.84),
     ] {
-        let Some(dataset) = published(name, folder, test) else { return };
+        let Some(dataset) = published(name, folder) else { return };
         let all = stats::stats(&dataset, &|_| Vec::new()).overall;
         assert_eq!((all.moments, all.videos), (moments, videos), "{name}");
         assert!((all.video_hours - hours).abs() < 0.01, "{name}: {}", all.video_hours);
     }
-    let Some(dataset) = published("charades-sta", "data/charades-sta", test) else { return };
+    let Some(dataset) = published("charades-sta", "data/charades-sta") else { return };
     let all = stats::stats(&dataset, &|_| Vec::new()).overall;
     assert_eq!((all.videos, all.queries), (6672, 16_128));
     assert!((all.video_hours - 56.69).abs() < 0.01);
-    let Some(dataset) = published("qvhighlights", "data/qvhighlights", test) else { return };
+    let Some(dataset) = published("qvhighlights", "data/qvhighlights") else { return };
     let all = stats::stats(&dataset, &|_| Vec::new()).overall;
     assert_eq!((all.videos, all.queries, all.pairs), (10_148, 10_310, 18_367));
     assert!((all.relevant_moments_per_query - 1.78).abs() < 0.005);
@@ -323,7 +318,7 @@ fn stats_agree_with_the_tables_of_the_papers() {
 
 #[test]
 fn the_truth_of_the_golden_cases_is_recognised() {
-    let Some(folder) = shared("golden", "the_truth_of_the_golden_cases_is_recognised") else { return };
+    let Some(folder) = shared("golden") else { return };
     for (file, format) in [
         ("activitynet-val2/ground_truth.json", "activitynet-captions"),
         ("charades-sta-test/ground_truth.txt", "charades-sta"),

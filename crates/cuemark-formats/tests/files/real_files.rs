@@ -39,7 +39,7 @@ fn single_video_golden_predictions_are_ours() {
         [("activitynet-val2", 201, 990), ("charades-sta-test", 200, 991), ("tacos-2dtan-test", 200, 988)]
     {
         let name = format!("golden/{folder}/predictions.jsonl.gz");
-        let Some(source) = shared("single_video_golden_predictions_are_ours", &name) else { return };
+        let Some(source) = shared(&name) else { return };
         let (format, predictions) = read(&source, &PredictionOptions::default());
         assert_eq!(format, PredictionFormat::Cuemark);
         let lists = &predictions.tasks[0].queries;
@@ -57,7 +57,7 @@ fn qvhighlights_predictions_are_read_to_the_last_digit() {
     for (name, queries) in
         [("data/qvhighlights/sample_val_preds.jsonl.gz", 1_550), ("golden/qvhighlights-val/predictions.jsonl.gz", 0)]
     {
-        let Some(source) = shared("qvhighlights_predictions_are_read_to_the_last_digit", name) else { return };
+        let Some(source) = shared(name) else { return };
         let (format, predictions) = read(&source, &PredictionOptions::default());
         assert_eq!(format, PredictionFormat::QvHighlights);
         let (lists, lines) = (&predictions.tasks[0].queries, lines(&source));
@@ -75,7 +75,7 @@ fn qvhighlights_predictions_are_read_to_the_last_digit() {
 #[test]
 fn tvr_golden_predictions_are_read_in_all_three_tasks() {
     let name = "golden/tvr-val/predictions.json.gz";
-    let Some(source) = shared("tvr_golden_predictions_are_read_in_all_three_tasks", name) else { return };
+    let Some(source) = shared(name) else { return };
     let (format, predictions) = read(&source, &PredictionOptions::default());
     assert_eq!(format, PredictionFormat::Tvr);
     let file: Value = serde_json::from_str(&source.text().unwrap()).unwrap();
@@ -94,11 +94,10 @@ fn tvr_golden_predictions_are_read_in_all_three_tasks() {
 
 #[test]
 fn tvr_ranking_predictions_are_read_with_either_list_of_videos() {
-    let test = "tvr_ranking_predictions_are_read_with_either_list_of_videos";
-    let Some(numbers) = shared(test, "data/tvr-ranking/video_name_duration_id.json") else { return };
-    let Some(tvr) = shared(test, "data/tvr/tvr_video2dur_idx.json") else { return };
-    let Some(published) = shared(test, "data/tvr-ranking/ReLoCLNet_top40_best_val_predictions.json") else { return };
-    let Some(golden) = shared(test, "golden/ranked-synthetic/predictions.json.gz") else { return };
+    let Some(numbers) = shared("data/tvr-ranking/video_name_duration_id.json") else { return };
+    let Some(tvr) = shared("data/tvr/tvr_video2dur_idx.json") else { return };
+    let Some(published) = shared("data/tvr-ranking/ReLoCLNet_top40_best_val_predictions.json") else { return };
+    let Some(golden) = shared("golden/ranked-synthetic/predictions.json.gz") else { return };
     let videos = VideoIndex::read(&numbers).unwrap();
     assert_eq!((videos.iter().count(), VideoIndex::read(&tvr).unwrap().iter().count()), (19_614, 21_793));
     let names: Value = serde_json::from_str(&numbers.text().unwrap()).unwrap();

@@ -8,7 +8,7 @@ use cuemark_formats::{
 };
 
 pub(crate) fn fixture_path(name: &str) -> Utf8PathBuf {
-    Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/predictions").join(name)
+    cuemark_testkit::fixture("predictions").join(name)
 }
 
 pub(crate) fn fixture(name: &str) -> Source {
@@ -16,15 +16,8 @@ pub(crate) fn fixture(name: &str) -> Source {
 }
 
 /// A file among the shared ones; `None`, and a line that says so, when they are not there.
-pub(crate) fn shared(test: &str, name: &str) -> Option<Source> {
-    let root = std::env::var("CUEMARK_SHARED")
-        .map_or_else(|_| Utf8PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")), Utf8PathBuf::from);
-    let path = root.join(name);
-    if path.exists() {
-        return Some(Source::new(path));
-    }
-    eprintln!("SKIPPED (no shared files): {test}");
-    None
+pub(crate) fn shared(name: &str) -> Option<Source> {
+    cuemark_testkit::shared(name).map(Source::new)
 }
 
 /// A folder that goes away with its guard.
