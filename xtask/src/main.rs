@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A chore talks to the terminal and to nothing else.
 
 mod bench;
+mod bias_study;
 mod machine;
 mod needs;
 mod process;

@@ -15,6 +15,11 @@ pub(crate) fn workspace() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
+/// Where published files lie: beside the checkout, or where `CUEMARK_SHARED` says. May not be there.
+pub(crate) fn shared_folder() -> PathBuf {
+    std::env::var_os("CUEMARK_SHARED").map_or_else(|| workspace().join("../shared"), PathBuf::from)
+}
+
 /// Where cargo puts what it builds: `cargo xtask` itself runs from `DIR/debug/xtask`.
 pub(crate) fn target_folder() -> Result<PathBuf> {
     let own = std::env::current_exe().context("where xtask lies")?;

@@ -1,12 +1,11 @@
 //! `cargo xtask verify`: long checks, whose results are committed under `results/`.
 
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::process::{cargo, scratch_folder, watch, workspace};
-use crate::{needs, option, python};
+use crate::process::{cargo, scratch_folder, shared_folder, watch, workspace};
+use crate::{bias_study, needs, option, python};
 
 /// One long check.
 pub(crate) struct Check {
@@ -25,6 +24,11 @@ pub(crate) const CHECKS: &[Check] = &[
         run: peers,
     },
     Check {
+        usage: "bias",
+        about: "what guesses reach in worlds of known bias and on Charades-CD; written to results/",
+        run: bias_study::run,
+    },
+    Check {
         usage: "fuzz [--seconds N]",
         about: "run every fuzz target for N seconds (60 unless told); needs a nightly compiler and cargo-fuzz",
         run: fuzz,
@@ -40,7 +44,7 @@ pub(crate) fn run(name: &str, options: &[&str]) -> Result<ExitCode> {
 }
 
 fn peers(_: &[&str]) -> Result<bool> {
-    let shared = std::env::var_os("CUEMARK_SHARED").map_or_else(|| workspace().join("../shared"), PathBuf::from);
+    let shared = shared_folder();
     if !shared.join("golden").is_dir() {
         bail!("no golden cases below `{}`; set CUEMARK_SHARED", shared.display());
     }

@@ -91,6 +91,9 @@ impl ReadError {
     /// What to do about it, when there is something to say.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Record { hint: None, .. } => {
+                Some("correct that value or leave the record out; nothing was read or written".to_owned())
+            }
             Self::Record { hint, .. } | Self::File { hint, .. } => hint.clone(),
             Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
                 Some("check the path; a `.gz` or `.zst` beside it is found by its plain name too".to_owned())

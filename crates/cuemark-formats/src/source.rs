@@ -15,7 +15,7 @@ pub(crate) const BAD_ROW_HINT: &str =
 /// The largest things that are read into memory at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a document that has to be held whole (JSON that is one value), decompressed. Default: 1 GiB
+    /// Bytes of a document that has to be held whole (JSON that is one value), decompressed. Default: 512 MiB
     pub document: u64,
     /// Bytes of one line. Default: 64 MiB
     pub line: u64,
@@ -23,7 +23,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { document: 1 << 30, line: 64 << 20 }
+        Self { document: 512 << 20, line: 64 << 20 }
     }
 }
 

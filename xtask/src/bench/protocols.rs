@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
 use super::{Options, Report, Table};
-use crate::process::{cargo, scratch_folder, target_folder, time, watch, workspace};
+use crate::process::{cargo, scratch_folder, shared_folder, target_folder, time, watch};
 use crate::python;
 
 /// Points of the contests: all moments of Charades-STA, all of ActivityNet Captions.
@@ -39,8 +39,7 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
 /// Normalised starts and ends of every ActivityNet moment as doubles; drawn ones when the annotations are not there.
 fn points(folder: &Path) -> Result<PathBuf> {
     let file = folder.join("points.f64");
-    let root = std::env::var("CUEMARK_SHARED").map_or_else(|_| workspace().join("../shared"), PathBuf::from);
-    let annotations = root.join("data/activitynet-captions");
+    let annotations = shared_folder().join("data/activitynet-captions");
     let mut bytes = Vec::new();
     let mut push = |start: f64, end: f64| {
         bytes.extend(start.to_le_bytes());
