@@ -85,3 +85,22 @@ fn what_our_parser_finds_survives_a_file() {
     let back = ParseFile::read(&Source::new(path)).unwrap();
     assert_eq!(back.parse(&query).unwrap(), parse);
 }
+
+#[test]
+fn the_schema_accepts_the_fixture_and_what_we_write_and_refuses_what_we_refuse() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/parse.schema.json");
+    let schema = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let valid = |line: &str| schema.is_valid(&serde_json::from_str(line).unwrap());
+
+    let (_guard, folder) = folder();
+    let (id, parse) = ("1".into(), ShallowParser.parse(&query("1")).unwrap());
+    write_parses(folder.join("written.jsonl"), Overwrite::Never, [(&id, parse.as_ref())]).unwrap();
+    for path in [cuemark_testkit::fixture("text/parses.jsonl"), folder.join("written.jsonl")] {
+        let text = std::fs::read_to_string(path).unwrap();
+        assert!(text.lines().filter(|line| !line.trim().is_empty()).all(valid), "{text}");
+    }
+    for broken in [r#"{"tokens":[]}"#, r#"{"qid":"1","tokens":[{"text":"a"}]}"#, r#"{"qid":"1","tokens":"none"}"#] {
+        assert!(!valid(broken) && !fault(broken).is_empty(), "{broken}");
+    }
+}
