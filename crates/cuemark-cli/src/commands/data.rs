@@ -17,14 +17,8 @@ use crate::input::{BadRows, Force};
 use crate::output::{self, Outcome, Print, thousands};
 
 /// Read, check, describe and convert the public datasets.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, Subcommand)]
-enum Action {
+pub(crate) enum Action {
     /// Every dataset that can be read.
     List {
         /// List the layouts that `--truth-format` takes instead.
@@ -69,7 +63,7 @@ enum Action {
 
 /// A dataset in a folder, its name given first.
 #[derive(Debug, clap::Args)]
-struct DatasetArgs {
+pub(crate) struct DatasetArgs {
     /// The dataset, as `cuemark data list` names it.
     name: String,
     #[command(flatten)]
@@ -120,8 +114,8 @@ impl FolderArgs {
     }
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
-    match args.action {
+pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
+    match action {
         Action::List { formats: false, print } => list(print),
         Action::List { formats: true, print } => list_formats(print),
         Action::Check { dataset, print } => {

@@ -21,7 +21,8 @@ use crate::output::Outcome;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Read, check, describe and convert the public datasets.
-    Data(data::Args),
+    #[command(subcommand)]
+    Data(data::Action),
     /// Score a prediction file.
     Eval(eval::Args),
     /// Is one prediction file better than another?
@@ -29,19 +30,24 @@ pub(crate) enum Command {
     /// Answer queries without looking at a video.
     Predict(predict::Args),
     /// Splits that expose bias.
-    Split(split::Args),
+    #[command(subcommand)]
+    Split(split::Action),
     /// Rewrite queries so that a model's dependence on their words can be measured.
     TextBias(text_bias::Args),
     /// Take queries apart: tags, verb-centred phrases, typed dependencies.
-    Text(text::Args),
+    #[command(subcommand)]
+    Text(text::Action),
     /// Pools of many videos in which a query has several right answers.
-    Pool(pool::Args),
+    #[command(subcommand)]
+    Pool(pool::Action),
     /// Graded relevance for imprecise queries: rewriting, candidates, ratings, consensus.
-    Rank(rank::Args),
+    #[command(subcommand)]
+    Rank(rank::Action),
     /// What people reach against each other.
     HumanCeiling(human_ceiling::Args),
     /// The built-in synthetic world: films of coloured shapes in which the truth is known.
-    World(world::Args),
+    #[command(subcommand)]
+    World(world::Action),
     /// A first look: everything on built-in material.
     Demo(demo::Args),
 }
@@ -49,17 +55,17 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self) -> anyhow::Result<Outcome> {
         match self {
-            Self::Data(args) => data::run(args),
+            Self::Data(action) => data::run(action),
             Self::Eval(args) => eval::run(&args),
             Self::Compare(args) => compare::run(&args),
             Self::Predict(args) => predict::run(&args),
-            Self::Split(args) => split::run(&args),
+            Self::Split(action) => split::run(&action),
             Self::TextBias(args) => text_bias::run(&args),
-            Self::Text(args) => text::run(&args),
-            Self::Pool(args) => pool::run(&args),
-            Self::Rank(args) => rank::run(args),
+            Self::Text(action) => text::run(&action),
+            Self::Pool(action) => pool::run(&action),
+            Self::Rank(action) => rank::run(action),
             Self::HumanCeiling(args) => human_ceiling::run(&args),
-            Self::World(args) => world::run(&args),
+            Self::World(action) => world::run(&action),
             Self::Demo(args) => demo::run(&args),
         }
     }

@@ -23,14 +23,8 @@ const LOST: f64 = 0.01;
 pub(crate) const USUAL_SHARES: Shares = Shares { positive: 0.002, negative: 0.5 };
 
 /// Pools of many videos in which a query has several right answers.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, Subcommand)]
-enum Action {
+pub(crate) enum Action {
     /// Build a pool for every query.
     Make(Make),
     /// How alike positives and negatives are, as counts and as a picture.
@@ -79,7 +73,7 @@ enum Action {
 }
 
 #[derive(Debug, clap::Args)]
-struct Make {
+pub(crate) struct Make {
     /// The queries, each about one video, in any truth layout.
     #[arg(long = "in", value_name = "FILE")]
     input: Utf8PathBuf,
@@ -117,7 +111,7 @@ struct Make {
 
 /// Two numbers, positive and negative.
 #[derive(Debug, Clone, Copy)]
-struct Pair(f64, f64);
+pub(crate) struct Pair(f64, f64);
 
 fn pair(text: &str) -> Result<Pair, String> {
     let numbers: Vec<f64> = text.split(',').filter_map(|number| number.trim().parse().ok()).collect();
@@ -133,8 +127,8 @@ impl Pair {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    match &args.action {
+pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
+    match action {
         Action::Make(args) => make_pools(args),
         Action::Audit { input, pools, similarity, plot, thresholds, print, force } => {
             let (queries, pools) = (read(input)?, read(pools)?);

@@ -22,14 +22,8 @@ use crate::output::{self, Outcome, Print, percent, thousands};
 use crate::similarity::SimilarityArgs;
 
 /// Graded relevance for imprecise queries: rewriting, candidates, ratings, consensus.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, Subcommand)]
-enum Action {
+pub(crate) enum Action {
     /// Take the names of characters out of queries, with two checks and queues for what fails them.
     Rewrite {
         /// The queries, in any truth layout.
@@ -176,8 +170,8 @@ enum Action {
     },
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
-    match args.action {
+pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
+    match action {
         Action::Rewrite { input, names, program, reviewed, out, print, force } => {
             let queries = read(&input)?;
             let stand_ins = match names {

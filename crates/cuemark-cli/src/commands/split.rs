@@ -14,14 +14,8 @@ use crate::input::Force;
 use crate::output::{self, Outcome, Print, percent, thousands};
 
 /// Splits that expose bias.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, Subcommand)]
-enum Action {
+pub(crate) enum Action {
     /// Part a dataset into train, val and test, with a manifest beside them.
     Make(Make),
     /// What a set of splits shares, how far apart its parts lie, and what guesses reach on each.
@@ -42,7 +36,7 @@ enum Action {
 }
 
 #[derive(Debug, clap::Args)]
-struct Make {
+pub(crate) struct Make {
     /// The recipe.
     #[arg(long, value_enum)]
     protocol: Protocol,
@@ -120,8 +114,8 @@ enum TestArg {
     Merged,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    match &args.action {
+pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
+    match action {
         Action::Make(args) => make(args),
         Action::Audit { dir, plots, seed, print, force } => {
             let splits = read_folder(dir)?;

@@ -13,14 +13,8 @@ use crate::input::Force;
 use crate::output::{Outcome, Print, thousands};
 
 /// Take queries apart: tags, verb-centred phrases, typed dependencies.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, Subcommand)]
-enum Action {
+pub(crate) enum Action {
     /// Parse every query of a truth file into JSON lines (`docs/schemas/parse.schema.json`).
     Parse {
         /// The truth file, in any layout.
@@ -36,8 +30,8 @@ enum Action {
     },
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let Action::Parse { input, out, print, force } = &args.action;
+pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
+    let Action::Parse { input, out, print, force } = action;
     force.overwrite().check(out)?;
     let split = read_truth(&Source::new(input), None, &ReadOptions::default())?;
     let parses: Vec<(&QueryId, Parse)> =

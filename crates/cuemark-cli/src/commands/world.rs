@@ -21,14 +21,8 @@ use crate::output::{self, Outcome, Print, percent, thousands};
 use crate::progress;
 
 /// The built-in synthetic world: films of coloured shapes in which the truth is known.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    action: Action,
-}
-
 #[derive(Debug, Subcommand)]
-enum Action {
+pub(crate) enum Action {
     /// Film a world: videos, features, queries, parses, grades, pools.
     Make(Make),
     /// Check a world against what it promises.
@@ -41,7 +35,7 @@ enum Action {
 }
 
 #[derive(Debug, clap::Args)]
-struct Make {
+pub(crate) struct Make {
     /// The folder to make it in; a stopped world of the same settings is resumed.
     #[arg(long, value_name = "DIR")]
     out: Utf8PathBuf,
@@ -78,8 +72,8 @@ struct Make {
     force: Force,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    match &args.action {
+pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
+    match action {
         Action::Make(args) => make(args),
         Action::Audit { dir, print } => audit(dir, *print),
     }
