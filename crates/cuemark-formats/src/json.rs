@@ -198,7 +198,6 @@ mod tests {
     }
 
     #[derive(Debug, serde::Deserialize)]
-    #[allow(dead_code)]
     struct Entry {
         timestamps: Vec<[f64; 2]>,
     }
@@ -210,6 +209,7 @@ mod tests {
         let entries = document.root().entries().unwrap();
         let places: Vec<_> = entries.iter().map(|entry| (entry.key(), entry.line())).collect();
         assert_eq!(places, [("b", 2), ("a", 4)]);
+        assert_eq!(entries[1].decode::<Entry>().unwrap().timestamps, [[1.0, 2.0]]);
     }
 
     #[test]

@@ -71,6 +71,7 @@ pub(crate) enum Action {
         /// Where to write them.
         #[arg(long, value_name = "FILE.jsonl")]
         out: Utf8PathBuf,
+        /// Seed of the random moments.
         #[arg(long, value_name = "N", default_value_t = 0)]
         seed: u64,
         #[command(flatten)]

@@ -17,6 +17,7 @@ use cuemark_formats::json::Document;
 use cuemark_formats::{Result, Source};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::card::{DatasetCard, Expected, FileCard, QueryIds};
 use crate::decode;
@@ -66,7 +67,7 @@ struct Entry {
 
 /// Video, caption and times of another moment that answers the query.
 #[derive(Deserialize)]
-struct Positive(String, #[allow(dead_code)] String, [f64; 2]);
+struct Positive(String, IgnoredAny, [f64; 2]);
 
 impl Entry {
     fn timing(&self) -> Result<Timing, (&'static str, String)> {
