@@ -9,6 +9,7 @@ use cuemark_data::subtitles::{SubtitleFormat, read_subtitles};
 use cuemark_data::{
     Durations, ReadOptions, TruthFormat, read_ranked_pairs, read_ratings, read_reannotations, read_truth,
 };
+use cuemark_features::{OpenOptions, Pca, open};
 use cuemark_formats::{Limits, PredictionFormat, PredictionOptions, Source, VideoIndex, read_predictions};
 
 /// Limits far below the defaults, so that running into them is part of the game.
@@ -20,6 +21,7 @@ pub type Reader = fn(&Utf8Path);
 /// Every kind by the name of its fuzz target: one line per file in `targets/`.
 pub const READERS: &[(&str, Reader)] = &[
     ("containers", containers),
+    ("features", features),
     ("predictions", predictions),
     ("side_files", side_files),
     ("subtitles", subtitles),
@@ -45,6 +47,30 @@ pub fn truth(path: &Utf8Path) {
     }
     for bad_rows in [RowPolicy::Keep, RowPolicy::Clamp, RowPolicy::Skip, RowPolicy::Error] {
         let _ = read_truth(&source, None, &ReadOptions { bad_rows, ..ReadOptions::default() });
+    }
+}
+
+/// Feature files in every layout that is not read by a C library, and projections.
+pub fn features(path: &Utf8Path) {
+    let _ = Pca::load(path);
+    let options = OpenOptions { largest: LIMITS.document, ..OpenOptions::default() };
+    for name in ["shard-00000.safetensors", "v.npy", "v.npz", "v.pt", "v.csv", "video2frames.txt"] {
+        let folder = path.with_extension(name);
+        if std::fs::create_dir(&folder).is_err() || std::fs::copy(path, folder.join(name)).is_err() {
+            continue;
+        }
+        if name == "video2frames.txt" {
+            let others: [(&str, &[u8]); 3] = [("feature.bin", &[0; 8]), ("shape.txt", b"1 2"), ("id.txt", b"a")];
+            others.iter().for_each(|(name, bytes)| drop(std::fs::write(folder.join(name), bytes)));
+        }
+        let Ok(source) = open(&folder, &options) else { continue };
+        for stream in source.streams() {
+            for video in source.videos(stream) {
+                if let Ok(features) = source.get(video, stream) {
+                    assert!(features.data().iter().all(|number| number.is_finite()), "{name} let NaN through");
+                }
+            }
+        }
     }
 }
 

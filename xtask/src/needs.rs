@@ -13,7 +13,10 @@ struct Need {
 }
 
 /// Everything the tests call beside cargo. Add a line when a test starts to need a program, and not before.
-const NEEDS: &[Need] = &[Need { program: "ffmpeg", package: "ffmpeg", why: "writes and decodes the world's videos" }];
+const NEEDS: &[Need] = &[
+    Need { program: "ffmpeg", package: "ffmpeg", why: "writes and decodes the world's videos" },
+    Need { program: "h5cc", package: "libhdf5-dev", why: "reads published features in HDF5" },
+];
 
 /// Installs what is missing when it may, and says what to install when it may not.
 ///

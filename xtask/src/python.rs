@@ -22,6 +22,8 @@ pub(crate) const NUMPY: Package = Package { import: "numpy", name: "numpy" };
 pub(crate) const SCIPY: Package = Package { import: "scipy", name: "scipy" };
 /// Precision-recall curves.
 pub(crate) const SKLEARN: Package = Package { import: "sklearn", name: "scikit-learn" };
+/// Tensors, networks and optimisers.
+pub(crate) const TORCH: Package = Package { import: "torch", name: "torch" };
 
 /// Python with `packages` installed; made on the first call, kept afterwards.
 pub(crate) fn interpreter(packages: &[Package]) -> Result<PathBuf> {

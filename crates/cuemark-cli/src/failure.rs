@@ -3,11 +3,15 @@
 use std::process::ExitCode;
 
 use cuemark_data::DataError;
+use cuemark_features::FeatureError;
 use cuemark_formats::{ReadError, UnknownFormat};
 use cuemark_metrics::EvalError;
+use cuemark_models::ModelError;
 use cuemark_protocols::ProtocolError;
+use cuemark_tensor::UnknownDevice;
 use cuemark_text::TextError;
 use cuemark_text::similarity::SimilarityError;
+use cuemark_train::TrainError;
 use cuemark_world::WorldError;
 
 /// The input has problems.
@@ -35,11 +39,15 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         None.or_else(|| cause.downcast_ref::<ReadError>()?.hint())
             .or_else(|| cause.downcast_ref::<DataError>()?.hint())
+            .or_else(|| cause.downcast_ref::<FeatureError>()?.hint())
             .or_else(|| cause.downcast_ref::<EvalError>()?.hint())
             .or_else(|| cause.downcast_ref::<ProtocolError>()?.hint())
             .or_else(|| cause.downcast_ref::<TextError>()?.hint())
             .or_else(|| cause.downcast_ref::<SimilarityError>()?.hint())
             .or_else(|| cause.downcast_ref::<WorldError>()?.hint())
+            .or_else(|| cause.downcast_ref::<ModelError>()?.hint())
+            .or_else(|| cause.downcast_ref::<TrainError>()?.hint())
+            .or_else(|| Some(cause.downcast_ref::<UnknownDevice>()?.hint().to_owned()))
             .or_else(|| Some(cause.downcast_ref::<UnknownFormat>()?.hint()))
     })
 }

@@ -54,6 +54,51 @@ pub(crate) struct TruthArgs {
     /// What is right: our JSONL, or any dataset's own file; `.gz` and `.zst` are read as they are.
     #[arg(long, value_name = "FILE")]
     pub(crate) truth: Utf8PathBuf,
+    #[command(flatten)]
+    how: TruthReading,
+}
+
+/// As [`TruthArgs`], where there may be none.
+#[derive(Debug, Args)]
+pub(crate) struct OptionalTruthArgs {
+    /// What is right: our JSONL, or any dataset's own file; `.gz` and `.zst` are read as they are.
+    #[arg(long, value_name = "FILE")]
+    truth: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    how: TruthReading,
+}
+
+impl OptionalTruthArgs {
+    pub(crate) fn given(&self) -> Option<GivenTruth<'_>> {
+        self.truth.as_ref().map(|path| GivenTruth { path, how: &self.how })
+    }
+}
+
+/// A truth file that was named.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GivenTruth<'a> {
+    path: &'a Utf8PathBuf,
+    how: &'a TruthReading,
+}
+
+impl<'a> GivenTruth<'a> {
+    pub(crate) fn path(&self) -> &'a Utf8PathBuf {
+        self.path
+    }
+
+    pub(crate) fn read(&self) -> anyhow::Result<Split> {
+        self.how.read(&Source::new(self.path))
+    }
+
+    /// Another truth file, such as the training split, whose layout its content tells.
+    pub(crate) fn read_another(&self, source: &Source) -> anyhow::Result<Split> {
+        Ok(cuemark_data::read_truth(source, None, &self.how.options()?)?)
+    }
+}
+
+/// How to read a truth file.
+#[derive(Debug, Args)]
+struct TruthReading {
     /// Layout of the truth file, when its content does not tell; `cuemark data list --formats` names them.
     #[arg(long, value_name = "FORMAT")]
     truth_format: Option<String>,
@@ -67,13 +112,14 @@ pub(crate) struct TruthArgs {
 
 impl TruthArgs {
     pub(crate) fn read(&self) -> anyhow::Result<Split> {
-        let format = self.truth_format.as_deref().map(str::parse::<TruthFormat>).transpose()?;
-        Ok(cuemark_data::read_truth(&Source::new(&self.truth), format, &self.options()?)?)
+        self.how.read(&Source::new(&self.truth))
     }
+}
 
-    /// Another truth file, such as the training split, whose layout its content tells.
-    pub(crate) fn read_another(&self, source: &Source) -> anyhow::Result<Split> {
-        Ok(cuemark_data::read_truth(source, None, &self.options()?)?)
+impl TruthReading {
+    fn read(&self, source: &Source) -> anyhow::Result<Split> {
+        let format = self.truth_format.as_deref().map(str::parse::<TruthFormat>).transpose()?;
+        Ok(cuemark_data::read_truth(source, format, &self.options()?)?)
     }
 
     fn options(&self) -> anyhow::Result<ReadOptions> {

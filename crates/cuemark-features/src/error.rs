@@ -4,6 +4,8 @@ use camino::Utf8PathBuf;
 use cuemark_core::VideoId;
 use cuemark_formats::ReadError;
 
+use crate::Layout;
+
 /// The result of reading or writing features.
 pub type Result<T, E = FeatureError> = std::result::Result<T, E>;
 
@@ -39,6 +41,12 @@ pub enum FeatureError {
         /// The other.
         second: Utf8PathBuf,
     },
+    /// A shard that is there already was made in another way than those to be written beside it.
+    #[error("`{path}` was made by another recipe")]
+    OtherRecipe {
+        /// The shard.
+        path: Utf8PathBuf,
+    },
     /// The store has no such features.
     #[error("`{folder}` has no `{stream}` features of video `{video}`")]
     Missing {
@@ -48,6 +56,46 @@ pub enum FeatureError {
         video: VideoId,
         /// The stream asked for.
         stream: String,
+        /// Videos that are there and have a like name, likest first.
+        near: Vec<VideoId>,
+    },
+    /// The layout does not say what one row stands for, and nobody else did.
+    #[error("`{path}` does not say how long a clip of its `{stream}` rows is")]
+    NoClipLen {
+        /// The store.
+        path: Utf8PathBuf,
+        /// The stream.
+        stream: String,
+    },
+    /// One length was asked for where every video has its own.
+    #[error("the `{stream}` rows of `{path}` span each video's duration: there is no one length of a clip")]
+    ClipLenByVideo {
+        /// The store.
+        path: Utf8PathBuf,
+        /// The stream.
+        stream: String,
+    },
+    /// Two sources that are to be read as one have a stream of the same name.
+    #[error("two sources have a stream `{stream}`")]
+    StreamTwice {
+        /// The name.
+        stream: String,
+    },
+    /// Rows span a duration that nobody stated.
+    #[error("no duration of video `{video}`, which its rows are said to span")]
+    NoDuration {
+        /// The video.
+        video: VideoId,
+    },
+    /// This program was built without the library that reads a layout.
+    #[error("`{path}` is {layout}, which this build of cuemark cannot read")]
+    NotBuilt {
+        /// The store.
+        path: Utf8PathBuf,
+        /// The layout.
+        layout: Layout,
+        /// The cargo feature that brings the library.
+        feature: &'static str,
     },
     /// The store has no such stream at all.
     #[error("`{folder}` has no stream `{stream}`; it has {present}")]
@@ -87,12 +135,32 @@ impl FeatureError {
             Self::Shard { .. } | Self::Tensor { .. } => {
                 Some("the file is damaged or was not written by cuemark: make the features again".to_owned())
             }
-            Self::MixedRecipes { .. } => {
+            Self::MixedRecipes { .. } | Self::OtherRecipe { .. } => {
                 Some("one store, one recipe: write to an empty folder, or pass `--force` to start over".to_owned())
             }
-            Self::Missing { .. } => Some("extract the features of this video, or leave its queries out".to_owned()),
+            Self::Missing { near, .. } => {
+                let advice = "extract the features of this video, or leave its queries out";
+                let names: Vec<String> = near.iter().map(|video| format!("`{video}`")).collect();
+                Some(match names.as_slice() {
+                    [] => advice.to_owned(),
+                    names => format!("{advice}; like it are {}", names.join(", ")),
+                })
+            }
+            Self::NoClipLen { .. } => Some(
+                "pass `--clip-length S`, or `--rows-span-duration --truth FILE` when the rows share each video's duration \
+                 evenly"
+                    .to_owned(),
+            ),
+            Self::StreamTwice { .. } => Some("give them names of their own: `visual=PATH subtitle=PATH`".to_owned()),
+            Self::NoDuration { .. } => {
+                Some("name a truth file that states it, or one with `--durations` beside it".to_owned())
+            }
+            Self::NotBuilt { feature, .. } => Some(format!(
+                "build it with `cargo build --release --features cuemark-cli/{feature}`; the library behind it is C code \
+                 that trusts the files it reads"
+            )),
             Self::NotFinite { .. } => Some("extract this video's features again".to_owned()),
-            Self::NoStream { .. } | Self::Unfit { .. } => None,
+            Self::ClipLenByVideo { .. } | Self::NoStream { .. } | Self::Unfit { .. } => None,
         }
     }
 }

@@ -23,6 +23,13 @@ impl Features {
         (rows.checked_mul(width) == Some(data.len())).then_some(Self { rows, width, data })
     }
 
+    /// For numbers that are `rows * width` by construction: whole rows only, should they ever not be.
+    pub(crate) fn from_parts(rows: usize, width: usize, mut data: Vec<f32>) -> Self {
+        let rows = data.len().checked_div(width).map_or(rows, |whole| whole.min(rows));
+        data.truncate(rows * width);
+        Self { rows, width, data }
+    }
+
     /// Number of clips.
     pub fn rows(&self) -> usize {
         self.rows

@@ -1,23 +1,55 @@
 //! Clip features on disk.
 //!
-//! A store is a folder of safetensors shards. Each shard's header carries the [`Recipe`] of every stream in it
+//! A store of ours is a folder of safetensors shards. Each shard's header carries the [`Recipe`] of every stream in it
 //! (extractor, frame rate, clip length …), so that no reader ever has to assume one. Streams have names (`visual`,
-//! `subtitle`); a video has at most one tensor per stream, `[clips, width]`.
+//! `subtitle`); a video has at most one tensor per stream, `[clips, width]`. [`FeatureStore`] reads it, [`StoreWriter`] writes.
 //!
-//! [`FeatureStore`] reads, [`StoreWriter`] writes.
+//! Published features come in other layouts. [`open`] takes any of them ([`Layout`]) and hands out one [`FeatureSource`];
+//! [`convert`](convert()) makes a store of it, [`survey`](survey()) counts what is there, [`compare`](compare()) holds two
+//! against each other. [`resample`] and [`Normalise`] are the field's ways to bring rows to a number and a length, [`Pca`] to
+//! a width, [`Prefetch`] has the next videos ready.
 
+mod array;
+mod compare;
+mod convert;
 mod error;
 mod features;
+mod foreign;
+mod joined;
+mod layouts;
 mod mapped;
+mod missing;
+mod normalise;
+mod number;
+mod pca;
+mod precision;
+mod prefetch;
+mod python_literal;
 mod recipe;
+pub mod resample;
 mod shard;
+mod source;
 mod store;
+mod survey;
 mod variant;
 mod writer;
 
+pub use compare::{Comparison, VideoComparison, compare};
+pub use convert::{ConvertOptions, ConvertReport, convert, sample_rows};
 pub use error::{FeatureError, Result};
 pub use features::{Features, VideoFeatures};
-pub use recipe::Recipe;
+pub use foreign::{Durations, OpenOptions, open};
+pub use joined::Joined;
+pub use layouts::Layout;
+pub use normalise::Normalise;
+pub use pca::Pca;
+pub use precision::Precision;
+pub use prefetch::Prefetch;
+pub use recipe::{Recipe, RowTime};
+pub use resample::Resample;
+pub use shard::Covers;
+pub use source::{FeatureSource, Origin};
 pub use store::{FeatureStore, StoreCheck};
+pub use survey::{BadVideo, StreamSurvey, Unreadable, Width, survey};
 pub use variant::FeatureVariant;
 pub use writer::StoreWriter;

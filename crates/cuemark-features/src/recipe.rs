@@ -5,6 +5,22 @@ use std::collections::BTreeMap;
 use cuemark_core::ClipLen;
 use serde::{Deserialize, Serialize};
 
+/// What one row of a stream stands for. Always stated, never assumed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RowTime {
+    /// Row `i` covers seconds `[i * clip, (i + 1) * clip)`.
+    Clip(ClipLen),
+    /// The `n` rows of a video share its `d` seconds evenly: row `i` covers `[i * d / n, (i + 1) * d / n)`. The store
+    /// keeps `d` beside each video's rows.
+    SpanDuration,
+}
+
+impl From<ClipLen> for RowTime {
+    fn from(clip_len: ClipLen) -> Self {
+        Self::Clip(clip_len)
+    }
+}
+
 /// How the features of one stream were made. Two stores with equal recipes may be mixed; others may not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Written", into = "Written")]
@@ -15,8 +31,8 @@ pub struct Recipe {
     pub weights: Option<String>,
     /// Frames a second that the extractor looked at; `None` for streams that are not made from frames.
     pub fps: Option<f64>,
-    /// What one row stands for: row `i` covers seconds `[i * clip_len, (i + 1) * clip_len)`.
-    pub clip_len: ClipLen,
+    /// What one row stands for.
+    pub row_time: RowTime,
     /// Numbers per row.
     pub width: usize,
     /// Width and height of the picture the extractor saw, in pixels; `None` when it is not resized or not a picture.
@@ -34,7 +50,10 @@ struct Written {
     weights: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fps: Option<f64>,
-    clip_seconds: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    clip_seconds: Option<f64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    rows_span_duration: bool,
     width: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resize: Option<[usize; 2]>,
@@ -46,23 +65,34 @@ impl TryFrom<Written> for Recipe {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Self, String> {
-        let Written { extractor, weights, fps, clip_seconds, width, resize, settings } = written;
-        let clip_len = ClipLen::new(clip_seconds)
-            .ok_or_else(|| format!("`clip_seconds`: {clip_seconds} is not a positive number of seconds"))?;
+        let Written { extractor, weights, fps, clip_seconds, rows_span_duration, width, resize, settings } = written;
+        let row_time = match (clip_seconds, rows_span_duration) {
+            (Some(seconds), false) => ClipLen::new(seconds)
+                .map(RowTime::Clip)
+                .ok_or_else(|| format!("`clip_seconds`: {seconds} is not a positive number of seconds"))?,
+            (None, true) => RowTime::SpanDuration,
+            (None, false) => return Err("neither `clip_seconds` nor `rows_span_duration` is there".to_owned()),
+            (Some(_), true) => return Err("both `clip_seconds` and `rows_span_duration` are there".to_owned()),
+        };
         if let Some(fps) = fps.filter(|fps| !(*fps > 0.0 && fps.is_finite())) {
             return Err(format!("`fps`: {fps} is not a positive number"));
         }
         if width == 0 {
             return Err("`width`: rows without numbers".to_owned());
         }
-        Ok(Self { extractor, weights, fps, clip_len, width, resize, settings })
+        Ok(Self { extractor, weights, fps, row_time, width, resize, settings })
     }
 }
 
 impl From<Recipe> for Written {
     fn from(recipe: Recipe) -> Self {
-        let Recipe { extractor, weights, fps, clip_len, width, resize, settings } = recipe;
-        Self { extractor, weights, fps, clip_seconds: clip_len.seconds(), width, resize, settings }
+        let Recipe { extractor, weights, fps, row_time, width, resize, settings } = recipe;
+        let clip_seconds = match row_time {
+            RowTime::Clip(clip_len) => Some(clip_len.seconds()),
+            RowTime::SpanDuration => None,
+        };
+        let rows_span_duration = row_time == RowTime::SpanDuration;
+        Self { extractor, weights, fps, clip_seconds, rows_span_duration, width, resize, settings }
     }
 }
 
@@ -87,6 +117,8 @@ mod tests {
             r#"{"extractor":"x","clip_seconds":-1.5,"width":4}"#,
             r#"{"extractor":"x","clip_seconds":1,"fps":0,"width":4}"#,
             r#"{"extractor":"x","clip_seconds":1,"width":0}"#,
+            r#"{"extractor":"x","clip_seconds":1,"rows_span_duration":true,"width":4}"#,
+            r#"{"extractor":"x","rows_span_duration":false,"width":4}"#,
         ] {
             assert!(read(text).is_err(), "{text}");
         }
@@ -97,7 +129,10 @@ mod tests {
         let recipe =
             read(r#"{"extractor":"x","fps":6,"clip_seconds":1.5,"width":4,"resize":[64,48],"settings":{"a":"b"}}"#);
         let recipe = recipe.unwrap();
-        assert_eq!(recipe.clip_len.seconds(), 1.5);
+        assert_eq!(recipe.row_time, RowTime::Clip(ClipLen::new(1.5).unwrap()));
         assert_eq!(read(&serde_json::to_string(&recipe).unwrap()).unwrap(), recipe);
+        let spanning = read(r#"{"extractor":"x","rows_span_duration":true,"width":4}"#).unwrap();
+        assert_eq!(spanning.row_time, RowTime::SpanDuration);
+        assert_eq!(read(&serde_json::to_string(&spanning).unwrap()).unwrap(), spanning);
     }
 }

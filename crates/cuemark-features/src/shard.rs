@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::VideoId;
+use cuemark_core::{ClipLen, VideoId};
 use cuemark_formats::ReadError;
 use safetensors::tensor::TensorInfo;
 use safetensors::{Dtype, SafeTensors, View};
 use serde::{Deserialize, Serialize};
 
 use crate::mapped::MappedFile;
-use crate::{FeatureError, Features, Recipe, Result, VideoFeatures};
+use crate::number::{ByteOrder, Number};
+use crate::{FeatureError, Features, Precision, Recipe, Result, RowTime, VideoFeatures};
 
 /// The one key of `__metadata__`. One key only, because the safetensors crate writes several in random order.
 const HEADER_KEY: &str = "cuemark";
@@ -22,7 +23,13 @@ const VERSION: u32 = 1;
 struct Header {
     version: u32,
     streams: BTreeMap<String, Recipe>,
+    /// Seconds that all rows of a tensor cover together, by tensor; for streams whose rows span a duration.
+    #[serde(default, skip_serializing_if = "Seconds::is_empty")]
+    covers: Seconds,
 }
+
+/// Seconds by tensor name.
+type Seconds = BTreeMap<String, f64>;
 
 /// One open shard.
 #[derive(Debug)]
@@ -39,7 +46,10 @@ pub(crate) struct Entry {
     pub(crate) video: VideoId,
     pub(crate) stream: String,
     pub(crate) rows: usize,
+    /// What each row stands for.
+    pub(crate) clip_len: Option<ClipLen>,
     width: usize,
+    number: Number,
     /// First byte in the file.
     offset: usize,
 }
@@ -80,10 +90,9 @@ impl Shard {
 
     /// The numbers of one entry of this shard, whatever they are.
     pub(crate) fn read(&self, entry: &Entry) -> Result<Features> {
-        let length = entry.rows * entry.width * size_of::<f32>();
+        let length = entry.rows * entry.width * entry.number.bytes();
         let bytes = self.file.bytes().get(entry.offset..entry.offset + length);
-        let (numbers, _) = bytes.unwrap_or_default().as_chunks::<4>();
-        let data = numbers.iter().map(|number| f32::from_le_bytes(*number)).collect();
+        let data = entry.number.decode(bytes.unwrap_or_default(), ByteOrder::Little);
         Features::new(entry.rows, entry.width, data)
             .ok_or_else(|| tensor_fault(&self.path, entry.tensor(), "reaches past the end of the file"))
     }
@@ -105,14 +114,24 @@ fn entry(path: &Utf8Path, header: &Header, name: &str, info: &TensorInfo, data_s
     let &[rows, width] = info.shape.as_slice() else {
         return Err(fault(format!("shape {:?} is not [clips, width]", info.shape)));
     };
-    if info.dtype != Dtype::F32 {
-        return Err(fault(format!("holds {:?}, not F32", info.dtype)));
-    }
+    let number = match info.dtype {
+        Dtype::F32 => Number::F32,
+        Dtype::F16 => Number::F16,
+        other => return Err(fault(format!("holds {other:?}, not F32 or F16"))),
+    };
     if width != recipe.width {
         return Err(fault(format!("is {width} wide, its recipe says {}", recipe.width)));
     }
+    let clip_len = match recipe.row_time {
+        RowTime::Clip(clip_len) => Some(clip_len),
+        RowTime::SpanDuration => {
+            let seconds = header.covers.get(name).ok_or_else(|| fault("no seconds that its rows cover".to_owned()))?;
+            let unfit = || fault(format!("{rows} rows cannot cover {seconds} seconds"));
+            if rows == 0 { None } else { Some(ClipLen::new(seconds / rows as f64).ok_or_else(unfit)?) }
+        }
+    };
     let offset = data_start + info.data_offsets.0;
-    Ok(Entry { video: VideoId::new(video), stream: stream.to_owned(), rows, width, offset })
+    Ok(Entry { video: VideoId::new(video), stream: stream.to_owned(), rows, clip_len, width, number, offset })
 }
 
 fn tensor_fault(path: &Utf8Path, tensor: String, problem: impl Into<String>) -> FeatureError {
@@ -120,29 +139,59 @@ fn tensor_fault(path: &Utf8Path, tensor: String, problem: impl Into<String>) -> 
 }
 
 /// A shard's bytes; the same videos and recipes always give the same bytes.
-pub(crate) fn encode(path: &Utf8Path, recipes: &BTreeMap<String, Recipe>, videos: &[VideoFeatures]) -> Result<Vec<u8>> {
+pub(crate) fn encode(
+    path: &Utf8Path,
+    recipes: &BTreeMap<String, Recipe>,
+    videos: &[VideoFeatures],
+    covers: &Covers,
+    precision: Precision,
+) -> Result<Vec<u8>> {
     let fault = |problem: String| FeatureError::Shard { path: path.to_owned(), problem };
-    let header = Header { version: VERSION, streams: recipes.clone() };
+    // Streams of one clip length say it in their recipe.
+    let spans = |stream: &String| recipes.get(stream).is_some_and(|recipe| recipe.row_time == RowTime::SpanDuration);
+    let covers = covers.0.iter().filter(|((stream, _), _)| spans(stream));
+    let covers = covers.map(|((stream, video), seconds)| (tensor_name(stream, video), *seconds)).collect();
+    let header = Header { version: VERSION, streams: recipes.clone(), covers };
     let text = serde_json::to_string(&header).map_err(|error| fault(error.to_string()))?;
     let tensors = videos.iter().flat_map(|video| {
         video.streams.iter().map(|(stream, features)| {
             let name = tensor_name(stream, &video.video);
-            (name, Written { features, shape: [features.rows(), features.width()] })
+            (name, Written { features, shape: [features.rows(), features.width()], precision })
         })
     });
     safetensors::serialize(tensors, Some(HashMap::from([(HEADER_KEY.to_owned(), text)])))
         .map_err(|error| fault(error.to_string()))
 }
 
+/// How many seconds all rows of a video cover together, by stream and video; needed where a recipe says
+/// [`RowTime::SpanDuration`], and only there.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Covers(BTreeMap<(String, VideoId), f64>);
+
+impl Covers {
+    /// Says that the rows of `video` in `stream` cover `seconds` together.
+    pub fn insert(&mut self, stream: &str, video: &VideoId, seconds: f64) {
+        self.0.insert((stream.to_owned(), video.clone()), seconds);
+    }
+
+    pub(crate) fn get(&self, stream: &str, video: &VideoId) -> Option<f64> {
+        self.0.get(&(stream.to_owned(), video.clone())).copied()
+    }
+}
+
 /// Features as the safetensors crate wants to see them.
 struct Written<'a> {
     features: &'a Features,
     shape: [usize; 2],
+    precision: Precision,
 }
 
 impl View for Written<'_> {
     fn dtype(&self) -> Dtype {
-        Dtype::F32
+        match self.precision {
+            Precision::F32 => Dtype::F32,
+            Precision::F16 => Dtype::F16,
+        }
     }
 
     fn shape(&self) -> &[usize] {
@@ -150,10 +199,14 @@ impl View for Written<'_> {
     }
 
     fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Owned(self.features.data().iter().flat_map(|number| number.to_le_bytes()).collect())
+        let numbers = self.features.data().iter();
+        Cow::Owned(match self.precision {
+            Precision::F32 => numbers.flat_map(|number| number.to_le_bytes()).collect(),
+            Precision::F16 => numbers.flat_map(|number| half::f16::from_f32(*number).to_le_bytes()).collect(),
+        })
     }
 
     fn data_len(&self) -> usize {
-        size_of_val(self.features.data())
+        self.features.data().len() * self.precision.bytes()
     }
 }

@@ -6,8 +6,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{ClipLen, VideoId};
 use cuemark_formats::ReadError;
 
+use crate::missing::near;
 use crate::shard::{Entry, Shard};
-use crate::{FeatureError, Features, Recipe, Result};
+use crate::source::{FeatureSource, Origin, no_stream};
+use crate::{FeatureError, Features, Layout, Recipe, Result, RowTime};
 
 /// A folder of shards, open for random access by video and stream.
 ///
@@ -72,19 +74,30 @@ impl FeatureStore {
     /// # Errors
     /// When there is no such stream; the message lists those there are.
     pub fn recipe(&self, stream: &str) -> Result<&Recipe> {
-        self.recipes.get(stream).ok_or_else(|| {
-            let names: Vec<String> = self.recipes.keys().map(|name| format!("`{name}`")).collect();
-            let present = names.join(", ");
-            FeatureError::NoStream { folder: self.folder.clone(), stream: stream.to_owned(), present }
-        })
+        self.recipes.get(stream).ok_or_else(|| no_stream(&self.folder, stream, &self.streams()))
     }
 
     /// The length of one clip of a stream, as its header says.
     ///
     /// # Errors
-    /// When there is no such stream.
+    /// When there is no such stream, or its rows span durations, so that clips differ from video to video
+    /// ([`FeatureStore::clip_len_of`]).
     pub fn clip_len(&self, stream: &str) -> Result<ClipLen> {
-        Ok(self.recipe(stream)?.clip_len)
+        match self.recipe(stream)?.row_time {
+            RowTime::Clip(clip_len) => Ok(clip_len),
+            RowTime::SpanDuration => {
+                Err(FeatureError::ClipLenByVideo { path: self.folder.clone(), stream: stream.to_owned() })
+            }
+        }
+    }
+
+    /// The length of one clip of one video, as the header says.
+    ///
+    /// # Errors
+    /// When the store lacks the stream or the video, or its rows span a duration and there are none.
+    pub fn clip_len_of(&self, video: &VideoId, stream: &str) -> Result<ClipLen> {
+        let (_, entry) = self.find(video, stream)?;
+        entry.clip_len.ok_or_else(|| FeatureError::NoClipLen { path: self.folder.clone(), stream: stream.to_owned() })
     }
 
     /// The videos that have a stream, sorted by name; none when there is no such stream.
@@ -104,13 +117,18 @@ impl FeatureStore {
     /// # Errors
     /// When the store lacks the stream or the video, or a number is NaN or infinite.
     pub fn get(&self, video: &VideoId, stream: &str) -> Result<Features> {
+        let (shard, entry) = self.find(video, stream)?;
+        shard.read_finite(entry)
+    }
+
+    fn find(&self, video: &VideoId, stream: &str) -> Result<(&Shard, &Entry)> {
         self.recipe(stream)?;
-        let (shard, entry) = self.place(video, stream).ok_or_else(|| FeatureError::Missing {
+        self.place(video, stream).ok_or_else(|| FeatureError::Missing {
             folder: self.folder.clone(),
             video: video.clone(),
             stream: stream.to_owned(),
-        })?;
-        shard.read_finite(entry)
+            near: near(video, &self.videos(stream)),
+        })
     }
 
     /// Reads everything and counts; rows that are not finite are counted here, not refused.
@@ -136,6 +154,31 @@ impl FeatureStore {
         let &(shard, entry) = self.places.get(stream)?.get(video)?;
         let shard = self.shards.get(shard)?;
         Some((shard, shard.entries.get(entry)?))
+    }
+}
+
+impl FeatureSource for FeatureStore {
+    fn streams(&self) -> Vec<&str> {
+        self.recipes.keys().map(String::as_str).collect()
+    }
+
+    fn origin(&self, stream: &str) -> Result<Origin<'_>> {
+        let recipe = self.recipe(stream)?;
+        let row_time = Some(recipe.row_time);
+        Ok(Origin { path: &self.folder, layout: Layout::Safetensors, recipe: Some(recipe), row_time })
+    }
+
+    fn videos(&self, stream: &str) -> Vec<&VideoId> {
+        FeatureStore::videos(self, stream)
+    }
+
+    fn read(&self, video: &VideoId, stream: &str) -> Result<Features> {
+        let (shard, entry) = self.find(video, stream)?;
+        shard.read(entry)
+    }
+
+    fn clip_len(&self, video: &VideoId, stream: &str, _rows: usize) -> Result<ClipLen> {
+        self.clip_len_of(video, stream)
     }
 }
 

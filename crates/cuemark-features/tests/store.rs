@@ -13,7 +13,7 @@ fn recipe(width: usize, clip_seconds: f64) -> Recipe {
         extractor: "test".to_owned(),
         weights: None,
         fps: Some(6.0),
-        clip_len: ClipLen::new(clip_seconds).unwrap(),
+        row_time: ClipLen::new(clip_seconds).unwrap().into(),
         width,
         resize: Some([64, 48]),
         settings: BTreeMap::new(),
@@ -108,7 +108,7 @@ fn stopped_work_is_resumed_and_other_recipes_are_refused() {
     let mut other = recipes();
     other.insert("visual".to_owned(), recipe(3, 1.0));
     let refused = StoreWriter::create(&folder, other.clone(), Overwrite::Never).unwrap_err();
-    assert!(matches!(refused, FeatureError::MixedRecipes { .. }));
+    assert!(matches!(refused, FeatureError::OtherRecipe { .. }));
     let forced = StoreWriter::create(&folder, other, Overwrite::Force).unwrap();
     assert!(!forced.has_shard(0));
 }
@@ -172,6 +172,9 @@ fn open_error(bytes: &[u8]) -> String {
 
 const GOOD_META: &str = r#""__metadata__":{"cuemark":"{\"version\":1,\"streams\":{\"visual\":{\"extractor\":\"x\",\"clip_seconds\":1,\"width\":2}}}"}"#;
 
+/// What [`GOOD_META`] says about the length of a clip.
+const SECONDS: &str = r#"\"clip_seconds\":1,"#;
+
 fn header(tensors: &str) -> String {
     format!("{{{GOOD_META},{tensors}}}")
 }
@@ -182,9 +185,16 @@ fn headers_that_lie_are_refused_with_a_reason() {
         header(&format!(r#""{name}":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}"#))
     };
     let good = tensor("visual/v", "F32", "[3,2]", "[0,24]");
+    let spanning = |tensor: &str, seconds: &str| {
+        let covers = format!(r#"\"covers\":{{\"{tensor}\":{seconds}}},\"streams\""#);
+        good.replace(SECONDS, r#"\"rows_span_duration\":true,"#).replace(r#"\"streams\""#, &covers)
+    };
     let (_guard, folder) = folder();
     std::fs::write(folder.join("shard-00000.safetensors"), crafted(&good, 24)).unwrap();
     assert!(FeatureStore::open(&folder).is_ok(), "the pattern that the cases below break");
+    std::fs::write(folder.join("shard-00000.safetensors"), crafted(&spanning("visual/v", "9"), 24)).unwrap();
+    let store = FeatureStore::open(&folder).unwrap();
+    assert_eq!(store.clip_len_of(&VideoId::from("v"), "visual").unwrap().seconds(), 3.0);
 
     for (bytes, reason) in [
         (crafted(&good, 23), "no safetensors"),
@@ -195,12 +205,15 @@ fn headers_that_lie_are_refused_with_a_reason() {
         (crafted(&tensor("visual/v", "F32", "[18446744073709551615,2]", "[0,24]"), 24), "no safetensors"),
         (crafted(&tensor("visual/v", "F32", "[2,3]", "[0,24]"), 24), "is 3 wide, its recipe says 2"),
         (crafted(&tensor("visual/v", "F32", "[6]", "[0,24]"), 24), "shape [6] is not [clips, width]"),
-        (crafted(&tensor("visual/v", "F16", "[6,2]", "[0,24]"), 24), "holds F16, not F32"),
+        (crafted(&tensor("visual/v", "BF16", "[6,2]", "[0,24]"), 24), "holds BF16, not F32 or F16"),
         (crafted(&tensor("audio/v", "F32", "[3,2]", "[0,24]"), 24), "no recipe for stream `audio`"),
         (crafted(&tensor("v", "F32", "[3,2]", "[0,24]"), 24), "is not named `STREAM/VIDEO`"),
         (crafted("{}", 0), "has no `cuemark` entry"),
         (crafted(&good.replace(r#"\"version\":1"#, r#"\"version\":9"#), 24), "layout version 9"),
         (crafted(&good.replace(r#"\"clip_seconds\":1,"#, ""), 24), "clip_seconds"),
+        (crafted(&good.replace(SECONDS, r#"\"rows_span_duration\":true,"#), 24), "no seconds that its rows cover"),
+        (crafted(&spanning("visual/v", "0"), 24), "3 rows cannot cover 0 seconds"),
+        (crafted(&spanning("visual/other", "9"), 24), "no seconds that its rows cover"),
         (u64::MAX.to_le_bytes().to_vec(), "no safetensors"),
         (Vec::new(), "no safetensors"),
     ] {

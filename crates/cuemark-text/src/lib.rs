@@ -24,6 +24,8 @@ mod tagger;
 mod token;
 pub mod variants;
 mod verbs;
+mod vocabulary;
+mod word_vectors;
 
 pub use error::{Result, TextError};
 pub use lemma::{noun_lemma, verb_lemma};
@@ -35,3 +37,5 @@ pub use shallow::shallow_parse;
 pub use tagger::{Tagger, Trainer};
 pub use token::{Token, tokenize};
 pub use verbs::{FirstVerb, first_verb, verbs};
+pub use vocabulary::{Vocabulary, words_of};
+pub use word_vectors::WordVectors;

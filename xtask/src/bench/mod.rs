@@ -4,6 +4,7 @@ mod eval;
 mod inputs;
 mod protocols;
 mod spread;
+mod train;
 
 use std::process::ExitCode;
 
@@ -33,6 +34,11 @@ pub(crate) const BENCHES: &[Bench] = &[
         name: "protocols",
         about: "kernel density against SciPy and its growth, the likest sentences against a plain matrix product",
         run: protocols::run,
+    },
+    Bench {
+        name: "train",
+        about: "2D-TAN's inference and training step against dense PyTorch, with the bound that the cells set",
+        run: train::run,
     },
 ];
 

@@ -4,13 +4,16 @@ mod compare;
 mod data;
 mod demo;
 mod eval;
+mod features;
 mod human_ceiling;
+mod models;
 mod pool;
 mod predict;
 mod rank;
 mod split;
 mod text;
 mod text_bias;
+mod train;
 mod world;
 
 use clap::Subcommand;
@@ -27,7 +30,12 @@ pub(crate) enum Command {
     Eval(eval::Args),
     /// Is one prediction file better than another?
     Compare(compare::Args),
-    /// Answer queries without looking at a video.
+    /// Published methods: what there is, their settings, their agreement with the references.
+    #[command(subcommand)]
+    Models(models::Action),
+    /// Train a model.
+    Train(train::Args),
+    /// Answer queries with a trained model, or without looking at a video.
     Predict(predict::Args),
     /// Splits that expose bias.
     #[command(subcommand)]
@@ -43,6 +51,9 @@ pub(crate) enum Command {
     /// Graded relevance for imprecise queries: rewriting, candidates, ratings, consensus.
     #[command(subcommand)]
     Rank(rank::Action),
+    /// Look at clip features, convert them, hold two stores against each other.
+    #[command(subcommand)]
+    Features(features::Action),
     /// What people reach against each other.
     HumanCeiling(human_ceiling::Args),
     /// The built-in synthetic world: films of coloured shapes in which the truth is known.
@@ -58,12 +69,15 @@ impl Command {
             Self::Data(action) => data::run(action),
             Self::Eval(args) => eval::run(&args),
             Self::Compare(args) => compare::run(&args),
+            Self::Models(action) => models::run(&action),
+            Self::Train(args) => train::run(&args),
             Self::Predict(args) => predict::run(&args),
             Self::Split(action) => split::run(&action),
             Self::TextBias(args) => text_bias::run(&args),
             Self::Text(action) => text::run(&action),
             Self::Pool(action) => pool::run(&action),
             Self::Rank(action) => rank::run(action),
+            Self::Features(action) => features::run(&action),
             Self::HumanCeiling(args) => human_ceiling::run(&args),
             Self::World(action) => world::run(&action),
             Self::Demo(args) => demo::run(&args),

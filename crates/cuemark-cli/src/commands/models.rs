@@ -1,0 +1,147 @@
+//! `cuemark models`: what the zoo holds, and whether it agrees with its references.
+
+use camino::Utf8PathBuf;
+use clap::Subcommand;
+use cuemark_models::check::{Fixture, Report, TensorCheck, check};
+use cuemark_models::registry::{self, MODELS};
+use cuemark_models::{FullSize, ModelCard};
+use serde_json::{Value, json};
+
+use crate::output::{self, Outcome, Print};
+
+/// Published methods: what there is, their settings, their agreement with the references.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Every model, with its family, task, supervision and size.
+    List {
+        #[command(flatten)]
+        print: Print,
+    },
+    /// One model: paper, settings with their defaults, published configurations.
+    Show {
+        /// Its name.
+        name: String,
+        #[command(flatten)]
+        print: Print,
+    },
+    /// Compare a model with its reference, tensor by tensor.
+    Check {
+        /// Its name.
+        name: String,
+        /// A fixture: `NAME.safetensors`, with `NAME.json` beside it.
+        #[arg(long, value_name = "FILE")]
+        fixture: Utf8PathBuf,
+        /// What to compute on: cpu, cuda, cuda:N.
+        #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+        device: String,
+        #[command(flatten)]
+        print: Print,
+    },
+}
+
+pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
+    match action {
+        Action::List { print } => list(*print),
+        Action::Show { name, print } => show(registry::find(name)?, *print),
+        Action::Check { name, fixture, device, print } => compare(name, fixture, device, *print),
+    }
+}
+
+fn list(print: Print) -> anyhow::Result<Outcome> {
+    let cards = MODELS.iter().map(|card| summary(card)).collect::<anyhow::Result<Vec<_>>>()?;
+    print.result(&cards, || {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let joined = |value: &Value| {
+            value.as_array().map_or_else(String::new, |list| list.iter().map(text).collect::<Vec<_>>().join(", "))
+        };
+        let rows = cards.iter().map(|card| {
+            let millions =
+                card["parameters"].as_f64().map_or_else(|| "-".to_owned(), |count| format!("{:.1} M", count / 1e6));
+            vec![
+                text(&card["name"]),
+                text(&card["family"]),
+                joined(&card["tasks"]),
+                text(&card["supervision"]),
+                millions,
+                text(&card["idea"]),
+            ]
+        });
+        output::text_table(&["model", "family", "tasks", "supervision", "size", "idea"], &rows.collect::<Vec<_>>())
+    })
+}
+
+fn summary(card: &ModelCard) -> anyhow::Result<Value> {
+    let parameters = card.full_sizes.first().map(|size| card.parameters(size)).transpose()?;
+    Ok(json!({
+        "name": card.name,
+        "title": card.title,
+        "paper": card.paper,
+        "family": card.family,
+        "tasks": card.tasks,
+        "supervision": card.supervision,
+        "bi_encoder": card.bi_encoder,
+        "parameters": parameters,
+        "idea": card.idea,
+    }))
+}
+
+fn show(card: &ModelCard, print: Print) -> anyhow::Result<Outcome> {
+    let size = |size: &FullSize| -> anyhow::Result<Value> {
+        let settings = (card.settings)(&size.settings.parse()?)?;
+        Ok(json!({
+            "dataset": size.dataset,
+            "visual": size.visual,
+            "words": size.words,
+            "parameters": card.parameters(size)?,
+            "published_millions": size.millions,
+            "settings": settings,
+        }))
+    };
+    let mut told = summary(card)?;
+    told["configurations"] = card.full_sizes.iter().map(size).collect::<anyhow::Result<Vec<_>>>()?.into();
+    print.result(&told, || {
+        let mut text = format!("{} ({})\n{}\n{}\n", card.title, card.name, card.paper, card.idea);
+        for (size, told) in card.full_sizes.iter().zip(told["configurations"].as_array().into_iter().flatten()) {
+            let millions = told["parameters"].as_f64().unwrap_or(0.0) / 1e6;
+            let published = size.millions.map_or_else(String::new, |millions| format!(", published {millions} M"));
+            text +=
+                &format!("\n{}: {millions:.2} M parameters{published}, features {} wide\n", size.dataset, size.visual);
+            let settings = serde_json::from_value::<toml::Table>(told["settings"].clone()).unwrap_or_default();
+            text += &toml::to_string(&settings)
+                .unwrap_or_default()
+                .lines()
+                .map(|line| format!("  {line}\n"))
+                .collect::<String>();
+        }
+        text
+    })
+}
+
+fn compare(name: &str, fixture: &Utf8PathBuf, device: &str, print: Print) -> anyhow::Result<Outcome> {
+    let card = registry::find(name)?;
+    let device = cuemark_tensor::device(device)?;
+    let fixture = Fixture::open(fixture, &device)?;
+    if fixture.model() != card.name {
+        return Err(fixture.fault("model", format!("is `{}`, not `{name}`", fixture.model())).into());
+    }
+    let report = check(card, &fixture, &device)?;
+    let outcome = print.result(&report, || table(&report))?;
+    Ok(if report.passed { outcome } else { outcome.with_problems() })
+}
+
+fn table(report: &Report) -> String {
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
+    let row = |tensor: &TensorCheck| {
+        let verdict =
+            if tensor.ok { "ok".to_owned() } else { tensor.problem.clone().unwrap_or_else(|| "OFF".to_owned()) };
+        vec![tensor.name.clone(), number(tensor.max_abs), number(tensor.max_rel), verdict]
+    };
+    let rows: Vec<_> = report.tensors.iter().map(row).collect();
+    let wrong = report.tensors.iter().filter(|tensor| !tensor.ok).count();
+    let verdict = if wrong == 0 {
+        format!("all {} tensors agree", rows.len())
+    } else {
+        format!("{wrong} of {} tensors are off", rows.len())
+    };
+    format!("{}\n{verdict}", output::text_table(&["tensor", "largest deviation", "relative", ""], &rows))
+}

@@ -1,0 +1,180 @@
+//! `cuemark train`: a run file in, a run folder out.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use camino::Utf8PathBuf;
+use cuemark_train::{Event, Override, RunFile, RunFolder, Start, TrainOptions, train};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use crate::input::Force;
+use crate::output::{Outcome, Print, percent, say, thousands};
+
+/// Train a model.
+///
+/// Settings come from the run file, then from variables such as `CUEMARK_TRAIN_EPOCHS`, then from `--set`. Ctrl-C saves
+/// everything; `--resume` goes on as if nothing had happened.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The run file.
+    run: Utf8PathBuf,
+    /// What to compute on: cpu, cuda, cuda:N.
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+    /// The run's folder. Default: out/MODEL-FILE-seedN
+    #[arg(long, value_name = "DIR")]
+    out: Option<Utf8PathBuf>,
+    /// Set a key of the run file, such as `train.epochs=5`; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Go on with the run in the folder.
+    #[arg(long, conflicts_with = "force")]
+    resume: bool,
+    #[command(flatten)]
+    print: Print,
+    #[command(flatten)]
+    force: Force,
+}
+
+/// Sections of a run file that variables of the environment may set.
+const SECTIONS: [&str; 4] = ["model", "data", "train", "eval"];
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let mut overrides = from_environment();
+    overrides.extend(args.set.iter().map(|set| from_flag(set)).collect::<anyhow::Result<Vec<_>>>()?);
+    let run = RunFile::read(&args.run, &overrides)?;
+    let folder = RunFolder::new(args.out.clone().unwrap_or_else(|| {
+        let stem = args.run.file_stem().unwrap_or("run");
+        format!("out/{}-{stem}-seed{}", run.model, run.train.seed).into()
+    }));
+    let start = if args.resume { Start::Resume } else { Start::Fresh(args.force.overwrite()) };
+    let options = TrainOptions {
+        device: cuemark_tensor::device(&args.device)?,
+        folder: folder.clone(),
+        start,
+        stop: stop_on_ctrl_c(),
+    };
+    let mut told = Told::default();
+    let outcome = train(&run, &options, &mut |event| told.tell(event))?;
+    told.bar.finish_and_clear();
+    if outcome.stopped {
+        say(&format!("stopped after step {}; `cuemark train {} --resume` goes on", outcome.steps, args.run));
+    }
+    let value = json!({
+        "model": run.model,
+        "folder": folder.path(),
+        "seed": run.train.seed,
+        "steps": outcome.steps,
+        "best": outcome.best,
+        "best_step": outcome.best_step,
+        "val": run.data.val,
+        "stopped": outcome.stopped,
+        "seconds": outcome.seconds,
+        "waiting": outcome.waiting,
+    });
+    args.print.result(&value, || {
+        let best = outcome.best.map_or_else(
+            || "no evaluation yet".to_owned(),
+            |best| format!("best on {}: {} at step {}", run.data.val, percent(best), thousands(outcome.best_step)),
+        );
+        let waiting = percent(outcome.waiting);
+        format!(
+            "{} in {:.0} s, {waiting} of the time waiting for data\n{best}\n{}",
+            steps(outcome.steps),
+            outcome.seconds,
+            folder.path()
+        )
+    })
+}
+
+fn steps(count: usize) -> String {
+    format!("{} steps", thousands(count))
+}
+
+/// `CUEMARK_TRAIN_CLIP_NORM=5` is `train.clip_norm = 5`.
+fn from_environment() -> Vec<Override> {
+    let of = |(name, value): (String, String)| {
+        let rest = name.strip_prefix("CUEMARK_")?.to_lowercase();
+        let section = SECTIONS.iter().find(|section| rest.starts_with(&format!("{section}_")))?;
+        let key = format!("{section}.{}", &rest[section.len() + 1..]);
+        Some(Override { key, value, origin: name })
+    };
+    // A variable that is no text cannot be one of ours.
+    let text =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let mut found: Vec<Override> = text.filter_map(of).collect();
+    found.sort_by(|a, b| a.key.cmp(&b.key));
+    found
+}
+
+fn from_flag(set: &str) -> anyhow::Result<Override> {
+    let (key, value) = set.split_once('=').ok_or_else(|| anyhow::anyhow!("`--set {set}`: expected KEY=VALUE"))?;
+    Ok(Override { key: key.trim().to_owned(), value: value.trim().to_owned(), origin: format!("--set {set}") })
+}
+
+/// The first Ctrl-C asks the run to stop after its step, the second ends the program.
+fn stop_on_ctrl_c() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    let set = ctrlc::set_handler(move || {
+        if asked.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    });
+    if let Err(error) = set {
+        say(&format!("Ctrl-C will not save the run: {error}"));
+    }
+    stop
+}
+
+/// Progress on a terminal, a line per evaluation everywhere.
+struct Told {
+    bar: ProgressBar,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self { bar: ProgressBar::hidden() }
+    }
+}
+
+impl Told {
+    fn tell(&mut self, event: &Event) {
+        match event {
+            Event::Started { parameters, examples, out_of_reach, steps, done } => {
+                say(&format!(
+                    "{} parameters, {} examples, {} steps",
+                    thousands(*parameters),
+                    thousands(*examples),
+                    thousands(*steps)
+                ));
+                if out_of_reach.past_the_end + out_of_reach.too_short > 0 {
+                    say(&format!(
+                        "out of reach: {} of {} moments begin past the clips that the model sees (left out), {} are shorter than half a clip",
+                        out_of_reach.past_the_end, out_of_reach.moments, out_of_reach.too_short
+                    ));
+                }
+                let template = "{wide_bar} {human_pos}/{human_len} loss {msg} {per_sec} {eta} left";
+                self.bar = ProgressBar::new(*steps as u64).with_position(*done as u64);
+                if let Ok(style) = ProgressStyle::with_template(template) {
+                    self.bar.set_style(style);
+                }
+                self.bar.reset_eta();
+            }
+            Event::Step { step, loss, throughput } => {
+                self.bar.set_position(*step as u64);
+                self.bar.set_message(format!("{loss:.4}, {throughput:.0} queries/s"));
+            }
+            Event::Evaluated(evaluated) => {
+                let metrics: Vec<String> =
+                    evaluated.metrics.iter().map(|(name, value)| format!("{name} {}", percent(*value))).collect();
+                let mark = if evaluated.best { " (best)" } else { "" };
+                self.bar.suspend(|| {
+                    say(&format!("epoch {:.2}, {}: {}{mark}", evaluated.epoch, evaluated.split, metrics.join(", ")));
+                });
+            }
+            Event::Stopped { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! `cuemark features` as a person meets it.
+
+#![allow(clippy::unwrap_used)] // A test that cannot go on should stop loudly.
+
+use std::process::{Command, Output};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_testkit::fixture;
+use serde_json::Value;
+
+fn cuemark(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cuemark")).args(arguments).env("COLUMNS", "110").output().unwrap()
+}
+
+fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
+    let guard = tempfile::tempdir().unwrap();
+    let path = Utf8PathBuf::from_path_buf(guard.path().to_owned()).unwrap();
+    (guard, path)
+}
+
+/// Exit code, standard output and standard error, with paths of this machine taken out.
+fn told(arguments: &[&str], folder: &Utf8Path) -> String {
+    let output = cuemark(arguments);
+    let text = |bytes: &[u8]| {
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        text.replace(fixture("").as_str(), "fixtures/").replace(folder.as_str(), "DIR")
+    };
+    format!(
+        "exit {}\n--- stdout\n{}--- stderr\n{}",
+        output.status.code().unwrap(),
+        text(&output.stdout),
+        text(&output.stderr)
+    )
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = cuemark(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn published(layout: &str) -> String {
+    fixture("features").join(layout).into_string()
+}
+
+#[test]
+fn help_tells_how_to_convert() {
+    insta::assert_snapshot!(told(&["features", "convert", "-h"], Utf8Path::new("/nowhere")));
+}
+
+#[test]
+fn published_features_are_described() {
+    insta::assert_snapshot!(told(&["features", "info", &published("npz")], Utf8Path::new("/nowhere")));
+}
+
+#[test]
+fn a_clip_length_is_asked_for_and_never_assumed() {
+    let (_guard, dir) = folder();
+    let out = dir.join("store");
+    insta::assert_snapshot!(told(&["features", "convert", &published("npy"), "--out", out.as_str()], &dir));
+    assert!(!out.exists());
+}
+
+#[test]
+fn features_are_converted_described_and_compared() {
+    let (_guard, dir) = folder();
+    let (npy, store) = (published("npy"), dir.join("store"));
+    let convert = ["features", "convert", &npy, "--out", store.as_str(), "--clip-length", "1.5", "--extractor", "i3d"];
+    let steps = [
+        told(&convert, &dir),
+        told(&[convert.as_slice(), &["--dtype", "f16"]].concat(), &dir),
+        told(&[convert.as_slice(), &["--normalise", "l2"]].concat(), &dir),
+        told(&[convert.as_slice(), &["--normalise", "l2", "--force"]].concat(), &dir),
+        told(&["features", "info", store.as_str()], &dir),
+        told(&["features", "compare", &npy, store.as_str()], &dir),
+    ];
+    insta::assert_snapshot!(steps.join("\n=====\n"));
+}
+
+#[test]
+fn rows_span_the_durations_of_a_truth_file() {
+    let (_guard, dir) = folder();
+    let (truth, store, csv) = (dir.join("truth.jsonl"), dir.join("store"), published("csv"));
+    let line = |video: &str, duration: f64| {
+        format!(
+            "{{\"qid\":\"{video}\",\"query\":\"q\",\"video\":\"{video}\",\"duration\":{duration},\"spans\":[[0,1]]}}\n"
+        )
+    };
+    std::fs::write(&truth, line("3MSZA", 8.0) + &line("a b.mp4", 9.0)).unwrap();
+    let convert =
+        ["features", "convert", &csv, "--out", store.as_str(), "--rows-span-duration", "--truth", truth.as_str()];
+    insta::assert_snapshot!(told(&convert, &dir));
+    std::fs::write(&truth, line("3MSZA", 8.0) + &line("a b.mp4", 9.0) + &line("v_long", 10.0)).unwrap();
+    assert_eq!(json(&[convert.as_slice(), &["--json"]].concat())["converted"]["rows"], 10);
+    let info = json(&["features", "info", store.as_str(), "--json"]);
+    assert_eq!(info["streams"][0]["rows_span_duration"], true);
+    assert_eq!(info["streams"][0]["widths"][0]["width"], 4);
+}
+
+#[test]
+fn streams_of_two_places_become_one_store() {
+    let (_guard, dir) = folder();
+    let (store, visual, subtitle) =
+        (dir.join("store"), format!("visual={}", published("npy")), format!("subtitle={}", published("csv")));
+    let convert = ["features", "convert", &visual, &subtitle, "--out", store.as_str(), "--clip-length", "1", "--json"];
+    assert_eq!(json(&convert)["converted"]["streams"], serde_json::json!(["subtitle", "visual"]));
+    let info = json(&["features", "info", store.as_str(), "--json"]);
+    assert_eq!(info["streams"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_projection_is_kept_beside_the_shards_and_used_again() {
+    let (_guard, dir) = folder();
+    let (store, other, npy) = (dir.join("store"), dir.join("other"), published("npy"));
+    let convert = ["features", "convert", &npy, "--out", store.as_str(), "--clip-length", "1", "--pca", "2", "--json"];
+    let told = json(&convert);
+    assert_eq!((&told["pca"]["components"], &told["pca"]["rows"]), (&2.into(), &10.into()));
+    // Rows are 100 v + 10 r + c: all of their variance lies along one direction.
+    assert!(told["pca"]["kept"].as_f64().unwrap() > 0.999_999);
+    assert_eq!(json(&convert)["converted"]["resumed"], 3);
+    let pca = store.join("visual.pca");
+    json(&[
+        "features",
+        "convert",
+        &npy,
+        "--out",
+        other.as_str(),
+        "--clip-length",
+        "1",
+        "--pca-file",
+        pca.as_str(),
+        "--json",
+    ]);
+    let compared = json(&["features", "compare", store.as_str(), other.as_str(), "--json"]);
+    assert_eq!((&compared["streams"][0]["min"], &compared["streams"][0]["clips"]), (&1.0.into(), &10.into()));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_an_exit_code() {
+    let (_guard, dir) = folder();
+    std::fs::write(dir.join("a.csv"), "1,2\n0,0\n").unwrap();
+    std::fs::write(dir.join("b.csv"), "1,nan\n").unwrap();
+    std::fs::write(dir.join("c.csv"), "1,2,3\n").unwrap();
+    std::fs::write(dir.join("d.csv"), "1,x\n").unwrap();
+    insta::assert_snapshot!(told(&["features", "info", dir.as_str()], &dir));
+}
+
+#[cfg(not(feature = "hdf5"))]
+#[test]
+fn a_layout_that_is_not_built_in_says_how_to_build_it() {
+    insta::assert_snapshot!(told(&["features", "info", &published("flat.h5")], Utf8Path::new("/nowhere")));
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn hdf5_is_described_when_it_is_built_in() {
+    let info = json(&["features", "info", &published("flat.h5"), "--json"]);
+    assert_eq!((&info["streams"][0]["layout"], &info["streams"][0]["rows"]), (&"hdf5".into(), &10.into()));
+}

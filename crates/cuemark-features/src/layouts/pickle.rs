@@ -1,0 +1,340 @@
+//! The pickles inside PyTorch files, taken apart and never run.
+//!
+//! A pickle is a program for a stack machine. This one builds plain values only: a call stays the note of a call, a class the
+//! note of its name. Values lie in one list and point at each other by number, so that sharing costs nothing and no nesting
+//! can exhaust the stack; the list grows by at most one value per instruction.
+
+use std::collections::HashMap;
+
+/// The number of a value.
+pub(super) type Id = usize;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    /// What a tensor does not need: floats, bytes, `None`.
+    Other,
+    Whole(i64),
+    Text(String),
+    /// A class or function, by its last name: `FloatStorage`.
+    Class(String),
+    Tuple(Vec<Id>),
+    List(Vec<Id>),
+    Dict(Vec<(Id, Id)>),
+    /// Something that lies outside the pickle, by its description.
+    Persistent(Id),
+    /// A call that Python would have made.
+    Call {
+        class: Id,
+        arguments: Id,
+    },
+}
+
+/// All values of one pickle, and which of them is the result.
+#[derive(Debug)]
+pub(super) struct Pickle {
+    values: Vec<Value>,
+    pub(super) root: Id,
+}
+
+impl Pickle {
+    /// The error says what is wrong.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let mut machine =
+            Machine { rest: bytes, values: Vec::new(), stack: Vec::new(), marks: Vec::new(), memo: HashMap::new() };
+        while !machine.step()? {}
+        let root = machine.pop()?;
+        Ok(Self { values: machine.values, root })
+    }
+
+    pub(super) fn value(&self, id: Id) -> &Value {
+        self.values.get(id).unwrap_or(&Value::Other)
+    }
+
+    pub(super) fn text(&self, id: Id) -> Option<&str> {
+        match self.value(id) {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn tuple(&self, id: Id) -> Option<&[Id]> {
+        match self.value(id) {
+            Value::Tuple(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    pub(super) fn whole(&self, id: Id) -> Option<usize> {
+        match self.value(id) {
+            Value::Whole(number) => usize::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    /// A tuple of whole numbers, such as a shape.
+    pub(super) fn wholes(&self, id: Id) -> Option<Vec<usize>> {
+        self.tuple(id)?.iter().map(|item| self.whole(*item)).collect()
+    }
+}
+
+struct Machine<'a> {
+    rest: &'a [u8],
+    values: Vec<Value>,
+    stack: Vec<Id>,
+    /// Heights of the stack that `MARK` noted.
+    marks: Vec<usize>,
+    memo: HashMap<u64, Id>,
+}
+
+impl Machine<'_> {
+    /// Carries out one instruction; true when it was the last.
+    fn step(&mut self) -> Result<bool, String> {
+        let [code] = self.take()?;
+        match code {
+            b'.' => return Ok(true),
+            0x80 => drop(self.take::<1>()?),
+            0x95 => drop(self.take::<8>()?),
+            b'(' => self.marks.push(self.stack.len()),
+            b'0' => drop(self.pop()?),
+            b'N' | 0x88 | 0x89 => self.push(Value::Other),
+            b'G' => {
+                self.take::<8>()?;
+                self.push(Value::Other);
+            }
+            b'K' => {
+                let [byte] = self.take()?;
+                self.push(Value::Whole(byte.into()));
+            }
+            b'M' => {
+                let number = u16::from_le_bytes(self.take()?);
+                self.push(Value::Whole(number.into()));
+            }
+            b'J' => {
+                let number = i32::from_le_bytes(self.take()?);
+                self.push(Value::Whole(number.into()));
+            }
+            0x8a => self.long()?,
+            b'X' | b'T' => {
+                let length = u32::from_le_bytes(self.take()?);
+                self.text(length.into())?;
+            }
+            0x8c | b'U' => {
+                let [length] = self.take()?;
+                self.text(length.into())?;
+            }
+            0x8d => {
+                let length = u64::from_le_bytes(self.take()?);
+                self.text(length)?;
+            }
+            b'c' => {
+                self.line()?;
+                let name = self.line()?;
+                self.push(Value::Class(name));
+            }
+            0x93 => {
+                let (name, _module) = (self.pop()?, self.pop()?);
+                let name = self.values.get(name).cloned();
+                self.push(if let Some(Value::Text(name)) = name { Value::Class(name) } else { Value::Other });
+            }
+            b'q' => {
+                let [slot] = self.take()?;
+                self.remember(slot.into())?;
+            }
+            b'r' => {
+                let slot = u32::from_le_bytes(self.take()?);
+                self.remember(slot.into())?;
+            }
+            0x94 => self.remember(self.memo.len() as u64)?,
+            b'h' => {
+                let [slot] = self.take()?;
+                self.recall(slot.into())?;
+            }
+            b'j' => {
+                let slot = u32::from_le_bytes(self.take()?);
+                self.recall(slot.into())?;
+            }
+            b'}' => self.push(Value::Dict(Vec::new())),
+            b']' => self.push(Value::List(Vec::new())),
+            b')' => self.push(Value::Tuple(Vec::new())),
+            b't' => {
+                let items = self.pop_to_mark()?;
+                self.push(Value::Tuple(items));
+            }
+            0x85..=0x87 => {
+                let height = self.stack.len().checked_sub(usize::from(code - 0x84)).ok_or("stack runs empty")?;
+                let items = self.stack.split_off(height);
+                self.push(Value::Tuple(items));
+            }
+            b'Q' => {
+                let description = self.pop()?;
+                self.push(Value::Persistent(description));
+            }
+            b'R' | 0x81 => self.call()?,
+            b'b' => drop(self.pop()?),
+            b'a' => {
+                let item = self.pop()?;
+                self.append(vec![item])?;
+            }
+            b'e' => {
+                let items = self.pop_to_mark()?;
+                self.append(items)?;
+            }
+            b's' => {
+                let (value, key) = (self.pop()?, self.pop()?);
+                self.set(&[key, value])?;
+            }
+            b'u' => {
+                let items = self.pop_to_mark()?;
+                self.set(&items)?;
+            }
+            other => return Err(format!("pickle instruction {other:#04x} is not one that tensors need")),
+        }
+        Ok(false)
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        let (taken, rest) = self.rest.split_first_chunk::<N>().ok_or("pickle is cut short")?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    fn text(&mut self, length: u64) -> Result<(), String> {
+        let (text, rest) = usize::try_from(length)
+            .ok()
+            .and_then(|length| self.rest.split_at_checked(length))
+            .ok_or("pickle is cut short")?;
+        self.rest = rest;
+        let text = std::str::from_utf8(text).map_err(|_| "pickle holds text that is not UTF-8")?;
+        self.push(Value::Text(text.to_owned()));
+        Ok(())
+    }
+
+    fn line(&mut self) -> Result<String, String> {
+        let end = self.rest.iter().position(|byte| *byte == b'\n').ok_or("pickle is cut short")?;
+        let (line, rest) = self.rest.split_at(end);
+        self.rest = rest.get(1..).unwrap_or_default();
+        Ok(String::from_utf8_lossy(line).into_owned())
+    }
+
+    /// A whole number of up to eight bytes; longer ones cannot be a size.
+    fn long(&mut self) -> Result<(), String> {
+        let [length] = self.take()?;
+        let (bytes, rest) = self.rest.split_at_checked(length.into()).ok_or("pickle is cut short")?;
+        self.rest = rest;
+        let negative = bytes.last().is_some_and(|byte| byte & 0x80 != 0);
+        let mut whole = [if negative { 0xff } else { 0 }; 8];
+        match whole.get_mut(..bytes.len()) {
+            Some(low) => {
+                low.copy_from_slice(bytes);
+                self.push(Value::Whole(i64::from_le_bytes(whole)));
+            }
+            None => self.push(Value::Other),
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, value: Value) {
+        self.stack.push(self.values.len());
+        self.values.push(value);
+    }
+
+    fn pop(&mut self) -> Result<Id, String> {
+        self.stack.pop().ok_or_else(|| "stack runs empty".to_owned())
+    }
+
+    fn pop_to_mark(&mut self) -> Result<Vec<Id>, String> {
+        let height = self.marks.pop().filter(|height| *height <= self.stack.len()).ok_or("stack has no mark")?;
+        Ok(self.stack.split_off(height))
+    }
+
+    fn remember(&mut self, slot: u64) -> Result<(), String> {
+        let top = *self.stack.last().ok_or("stack runs empty")?;
+        self.memo.insert(slot, top);
+        Ok(())
+    }
+
+    fn recall(&mut self, slot: u64) -> Result<(), String> {
+        let id = *self.memo.get(&slot).ok_or("pickle recalls what it never kept")?;
+        self.stack.push(id);
+        Ok(())
+    }
+
+    fn call(&mut self) -> Result<(), String> {
+        let (arguments, class) = (self.pop()?, self.pop()?);
+        let ordered = matches!(self.values.get(class), Some(Value::Class(name)) if name == "OrderedDict");
+        self.push(if ordered { Value::Dict(Vec::new()) } else { Value::Call { class, arguments } });
+        Ok(())
+    }
+
+    fn append(&mut self, items: Vec<Id>) -> Result<(), String> {
+        let top = self.stack.last().and_then(|id| self.values.get_mut(*id));
+        let Some(Value::List(list)) = top else { return Err("pickle appends to what is no list".to_owned()) };
+        list.extend(items);
+        Ok(())
+    }
+
+    fn set(&mut self, items: &[Id]) -> Result<(), String> {
+        let top = self.stack.last().and_then(|id| self.values.get_mut(*id));
+        let (pairs, []) = items.as_chunks::<2>() else { return Err("pickle sets half an entry".to_owned()) };
+        match top {
+            Some(Value::Dict(entries)) => entries.extend(pairs.iter().map(|[key, value]| (*key, *value))),
+            // Entries of an object that we only take a note of.
+            Some(Value::Call { .. }) => {}
+            _ => return Err("pickle sets an entry of what is no dictionary".to_owned()),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dictionary_of_numbers_is_read() {
+        // pickle.dumps({'a': (1, 300), 'b': -1}, protocol=2), written out by hand.
+        let bytes =
+            b"\x80\x02}q\x00(X\x01\x00\x00\x00aq\x01K\x01M\x2c\x01\x86q\x02X\x01\x00\x00\x00bq\x03J\xff\xff\xff\xffu.";
+        let pickle = Pickle::parse(bytes).unwrap();
+        let Value::Dict(entries) = pickle.value(pickle.root) else { panic!("{pickle:?}") };
+        let [(a, numbers), (b, minus)] = entries.as_slice() else { panic!("{entries:?}") };
+        assert_eq!((pickle.text(*a), pickle.text(*b)), (Some("a"), Some("b")));
+        assert_eq!(pickle.wholes(*numbers), Some(vec![1, 300]));
+        assert_eq!(pickle.value(*minus), &Value::Whole(-1));
+    }
+
+    #[test]
+    fn a_call_is_noted_and_not_made() {
+        let pickle = Pickle::parse(b"cos\nsystem\nX\x02\x00\x00\x00ls\x85R.").unwrap();
+        let Value::Call { class, .. } = pickle.value(pickle.root) else { panic!("{pickle:?}") };
+        assert_eq!(pickle.value(*class), &Value::Class("system".to_owned()));
+    }
+
+    #[test]
+    fn hostile_pickles_are_refused_or_stay_small() {
+        for bytes in [
+            &b""[..],
+            b".",
+            b"\x85.",
+            b"u.",
+            b"(}s.",
+            b"h\x07.",
+            b"X\xff\xff\xff\xffabc.",
+            b"\x8d\xff\xff\xff\xff\xff\xff\xff\xff.",
+            b"\x8a\xff\x00.",
+            b"]N(K\x01u.",
+            b"\xfe.",
+        ] {
+            assert!(Pickle::parse(bytes).is_err(), "{bytes:?}");
+        }
+        // Nested a hundred thousand deep, and doubled a hundred times over: neither costs more than its own bytes.
+        let mut deep = vec![b')'];
+        deep.extend(std::iter::repeat_n(0x85, 100_000));
+        deep.push(b'.');
+        assert_eq!(Pickle::parse(&deep).unwrap().values.len(), 100_001);
+        let mut doubled = b")q\x00".to_vec();
+        (0..100).for_each(|_| doubled.extend(b"h\x00h\x00\x86q\x00"));
+        doubled.push(b'.');
+        assert_eq!(Pickle::parse(&doubled).unwrap().values.len(), 101);
+    }
+}

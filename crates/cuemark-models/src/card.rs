@@ -1,0 +1,139 @@
+//! What is known about a method before one is built.
+
+use cuemark_tensor::{Params, VarBuilder};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::check::{Fixture, Trace};
+use crate::{Given, Model, ModelError, Result};
+
+/// One published method.
+#[derive(Debug)]
+pub struct ModelCard {
+    /// Its name on the command line and in run files.
+    pub name: &'static str,
+    /// Its name in print.
+    pub title: &'static str,
+    /// The paper, venue and year.
+    pub paper: &'static str,
+    /// How it goes about it.
+    pub family: Family,
+    /// What it can be asked.
+    pub tasks: &'static [Task],
+    /// What it learns from.
+    pub supervision: Supervision,
+    /// Whether its moments can be put into an index.
+    pub bi_encoder: bool,
+    /// One line on the idea.
+    pub idea: &'static str,
+    /// The configurations its paper reports, first the one that tables quote.
+    pub full_sizes: &'static [FullSize],
+    /// Builds it from the `[model]` table of a run file, without its `name`.
+    pub build: fn(&toml::Table, &Given, VarBuilder) -> Result<Box<dyn Model>>,
+    /// The settings with their defaults filled in.
+    pub settings: fn(&toml::Table) -> Result<toml::Table>,
+    /// Runs a fixture's inputs through the network that its sizes describe.
+    pub check: fn(&Fixture, &VarBuilder) -> Result<Trace>,
+}
+
+/// A configuration that a paper reports.
+#[derive(Debug, Clone, Copy)]
+pub struct FullSize {
+    /// The dataset.
+    pub dataset: &'static str,
+    /// The `[model]` table, as TOML.
+    pub settings: &'static str,
+    /// Width of a clip's features.
+    pub visual: usize,
+    /// Width of a word vector.
+    pub words: usize,
+    /// Parameters that the card of the method states, in millions; `None` where it states none.
+    pub millions: Option<f64>,
+}
+
+/// How a method goes about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// Scores every span on a start × end map.
+    Map2d,
+    /// Scores anchors of fixed lengths at every clip.
+    Anchor,
+    /// Regresses the boundaries.
+    Regression,
+    /// Scores clips as starts and ends.
+    Span,
+    /// Learns from pairs of video and sentence without spans.
+    Weak,
+    /// Scores windows cut beforehand.
+    TwoStage,
+    /// Moves a window step by step.
+    Reinforcement,
+    /// Retrieves from many videos.
+    Corpus,
+}
+
+/// What a method can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Task {
+    /// Where in this video?
+    SingleVideo,
+    /// Which video, and where in it?
+    Corpus,
+    /// Which moments, by how relevant they are?
+    Ranked,
+}
+
+/// What a method learns from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Supervision {
+    /// The spans.
+    Full,
+    /// Which sentence belongs to which video, and nothing more.
+    Weak,
+    /// Nothing is learnt.
+    None,
+}
+
+impl ModelCard {
+    /// The number of trainable parameters of one of its published configurations.
+    ///
+    /// # Errors
+    /// When the settings do not build, which a test rules out.
+    pub fn parameters(&self, size: &FullSize) -> Result<usize> {
+        let settings = size.settings.parse::<toml::Table>().map_err(|error| self.fault(error.message().to_owned()))?;
+        let params = Params::counted();
+        (self.build)(&settings, &Given::widths(size.visual, size.words, BERT_VOCABULARY), params.builder())?;
+        Ok(params.count())
+    }
+
+    fn fault(&self, problem: String) -> ModelError {
+        ModelError::Settings { model: self.name, problem }
+    }
+}
+
+/// Words in the vocabulary of the uncased BERT family.
+const BERT_VOCABULARY: usize = 30_522;
+
+/// A `[model]` table as a model's own settings.
+///
+/// # Errors
+/// For an unknown key, a missing one or a value of the wrong kind, naming it.
+pub fn read_settings<T: DeserializeOwned>(model: &'static str, table: &toml::Table) -> Result<T> {
+    let value = toml::Value::Table(table.clone());
+    value.try_into().map_err(|error: toml::de::Error| ModelError::Settings {
+        model,
+        problem: error.message().trim().replace('\n', " "),
+    })
+}
+
+/// A model's own settings as a `[model]` table, defaults filled in.
+///
+/// # Errors
+/// As [`read_settings`].
+pub fn fill_settings<T: DeserializeOwned + Serialize>(model: &'static str, table: &toml::Table) -> Result<toml::Table> {
+    let settings: T = read_settings(model, table)?;
+    toml::Table::try_from(settings).map_err(|error| ModelError::Settings { model, problem: error.to_string() })
+}

@@ -1,0 +1,13 @@
+//! Comparing our networks with their references, tensor by tensor.
+//!
+//! A fixture holds a reference's weights, inputs, outputs, losses and gradients at small size (`docs/models.md` has the layout).
+//! A model's `check` loads the weights by the reference's names, runs the inputs and returns a [`Trace`]; [`check`]
+//! compares it with the fixture at the fixture's own tolerance.
+
+mod compare;
+mod fixture;
+mod trace;
+
+pub use compare::{Report, TensorCheck, check};
+pub use fixture::{Fixture, Tolerance};
+pub use trace::Trace;

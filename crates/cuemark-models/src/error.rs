@@ -1,0 +1,77 @@
+//! What can be wrong with a model, its settings or its fixture.
+
+use camino::Utf8PathBuf;
+use cuemark_formats::ReadError;
+
+/// The crate's result.
+pub type Result<T, E = ModelError> = std::result::Result<T, E>;
+
+/// What can be wrong with a model, its settings or its fixture.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// No model of that name.
+    #[error("no model `{name}`")]
+    Unknown {
+        /// The name that was asked for.
+        name: String,
+        /// The nearest name there is.
+        nearest: Option<&'static str>,
+    },
+    /// A `[model]` table that does not fit the model.
+    #[error("`[model]` of `{model}`: {problem}")]
+    Settings {
+        /// The model.
+        model: &'static str,
+        /// What is wrong, with the key.
+        problem: String,
+    },
+    /// A batch that lacks what the model reads.
+    #[error("`{model}` needs {what}")]
+    Missing {
+        /// The model.
+        model: &'static str,
+        /// What it needs.
+        what: &'static str,
+    },
+    /// A fixture that does not keep to its layout.
+    #[error("{path}: `{name}`: {problem}")]
+    Fixture {
+        /// The fixture.
+        path: Utf8PathBuf,
+        /// The tensor or key.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file that cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A tensor operation that cannot be done: shapes that do not fit, memory that is not there.
+    #[error("{0}")]
+    Tensor(candle_core::Error),
+}
+
+impl From<candle_core::Error> for ModelError {
+    /// Without the trace through our own code, which tells a user nothing.
+    fn from(error: candle_core::Error) -> Self {
+        match error {
+            candle_core::Error::WithBacktrace { inner, .. } => Self::Tensor(*inner),
+            error => Self::Tensor(error),
+        }
+    }
+}
+
+impl ModelError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unknown { nearest: Some(nearest), .. } => Some(format!("did you mean `{nearest}`?")),
+            Self::Unknown { .. } => Some("`cuemark models list` shows them all".to_owned()),
+            Self::Settings { model, .. } => Some(format!("`cuemark models show {model}` lists its settings")),
+            Self::Missing { .. } => Some("see `needs` in `cuemark models show`".to_owned()),
+            Self::Fixture { .. } => Some("the layout of fixtures is described in `docs/models.md`".to_owned()),
+            Self::Read(error) => error.hint(),
+            Self::Tensor(_) => Some("the sizes in `[model]` must fit each other and the features".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Layers that three or more models share. Parameters carry PyTorch's names, initialisers its defaults.
+
+mod anchors;
+mod attention;
+mod batch_norm;
+mod boundaries;
+mod boundary_pairs;
+mod clip_windows;
+mod conv1d;
+mod distilbert;
+mod dual_encoder;
+mod dual_transformer;
+mod frame_encoder;
+mod layer_norm;
+mod linear;
+mod masked_words;
+mod matching_encoder;
+mod moment_map;
+mod padded_words;
+mod query_words;
+mod recurrent;
+mod similarity_curve;
+mod transformer;
+mod word_table;
+
+pub use anchors::{AnchorHead, AnchorSettings, Anchored, FrameRange, Positives, best_anchors, ranges_of_fixture};
+pub use attention::{MultiHead, see_only};
+pub use batch_norm::{BatchNorm, ConstantRows};
+pub use boundaries::{ScoredClips, best_clips, clip_span, nearest_clips, rank_boundaries};
+pub use boundary_pairs::{BoundaryPair, EndClip, PairLimits, as_proposals, best_pairs, probabilities};
+pub use clip_windows::{doubling_windows, sliding_windows, window_means, window_span};
+pub use conv1d::{Conv1d, Steps, pointwise};
+pub use distilbert::{DistilBert, DistilBertSize};
+pub use dual_encoder::{
+    Heads, InputProjection, NOT_THERE, Positions, SelfAttention, WordPooling, bert_linear, bert_linear_no_bias,
+    bert_table, clip_endpoints, fit_steps, key_bias, pair_bias,
+};
+pub use dual_transformer::{Decoded, DualTransformer, Sequence};
+pub use frame_encoder::{FrameEncoder, FrameSettings, FrameToWords};
+pub use layer_norm::LayerNorm;
+pub use linear::{linear, linear_no_bias};
+pub use masked_words::{Guessed, MaskedWords, guessing_loss, place, sentence_mask};
+pub use matching_encoder::{
+    CellFill, MatchingEncoder, MatchingEncoderSize, MomentEncoder, MomentForward, SentenceEncoder, TextTraining,
+    TwoSpaces, cells_of, cosines, one_video_each,
+};
+pub use moment_map::{ClipProjection, MapSize, MapStack, MapSupport, MomentMap};
+pub use padded_words::PaddedWords;
+pub use query_words::{QueryWords, WordSource};
+pub use recurrent::{Recurrent, Running, Ways, final_states, last_step};
+pub use similarity_curve::{CurveRules, SimilarityCurve, StreamQuery};
+pub use transformer::{DecoderLayer, EncoderLayer, TransformerSize};
+pub use word_table::WordTable;
+
+use candle_nn::Init;
+
+/// PyTorch's default for weights and biases of linear layers, convolutions and recurrences: uniform within `± 1 / sqrt(fan)`.
+pub fn uniform(fan: usize) -> Init {
+    let bound = 1.0 / (fan.max(1) as f64).sqrt();
+    Init::Uniform { lo: -bound, up: bound }
+}
+
+/// Glorot's: uniform within `± sqrt(6 / (inputs + outputs))`.
+pub fn xavier(inputs: usize, outputs: usize) -> Init {
+    let bound = (6.0 / (inputs + outputs).max(1) as f64).sqrt();
+    Init::Uniform { lo: -bound, up: bound }
+}

@@ -1,0 +1,28 @@
+//! Published moment-retrieval methods: one file each in [`zoo`], one line each in [`registry`], and every one checked
+//! against its reference by [`check`].
+//!
+//! A [`Model`] reads a [`Batch`] and gives a [`Loss`] to train on or ranked [`Proposal`]s to answer with. It knows no
+//! files, no seconds and no metrics: the trainer brings the features, and evaluators read what it predicted.
+
+mod batch;
+mod card;
+pub mod check;
+mod corpus;
+mod error;
+pub mod layers;
+pub mod losses;
+mod model;
+pub mod registry;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod weights;
+pub mod zoo;
+
+pub use batch::{Batch, Negatives, Phrases, QueryBatch, Targets, VideoBatch};
+pub use card::{Family, FullSize, ModelCard, Supervision, Task, fill_settings, read_settings};
+pub use corpus::{Ask, Found, FoundMoment, VideoScore, find};
+pub use error::{ModelError, Result};
+pub use model::{
+    Answer, BatchBy, BiEncoder, Code, Corpus, Given, HardNegatives, Input, Loss, Model, Moments, Proposal, Text,
+    suppress,
+};

@@ -1,0 +1,253 @@
+//! What a model must be able to do, and what else it may.
+
+use cuemark_core::NormSpan;
+use cuemark_features::Normalise;
+use cuemark_features::resample::Resample;
+use cuemark_tensor::{Pass, Tensor};
+
+use crate::{Batch, QueryBatch, Result, VideoBatch};
+
+/// A method that finds the moment a sentence describes.
+pub trait Model: Send + Sync {
+    /// How clips and words must be brought to it.
+    fn input(&self) -> Input;
+
+    /// What training makes smaller.
+    ///
+    /// # Errors
+    /// When the batch lacks something the model reads, and those of the tensor operations.
+    fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss>;
+
+    /// For every query of the batch, spans of its own video, best first, overlaps not yet suppressed.
+    ///
+    /// # Errors
+    /// As [`Model::loss`].
+    fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>>;
+
+    /// The overlap above which the worse of two proposals is dropped; `None` keeps them all.
+    fn nms(&self) -> Option<f64> {
+        None
+    }
+
+    /// The factor on the learning rate of one parameter in this pass; 0 keeps it as it is.
+    fn rate(&self, _parameter: &str, _pass: &Pass) -> f64 {
+        1.0
+    }
+
+    /// How batches of a training stage (from 0) are given sampled negatives; `None` for those that need none.
+    fn hard_negatives(&self, _stage: usize) -> Option<HardNegatives> {
+        None
+    }
+
+    /// The model as one that answers over many videos, if it can.
+    fn corpus(&self) -> Option<&dyn Corpus> {
+        None
+    }
+
+    /// The model as one whose moments can be put into an index, if they can.
+    fn bi_encoder(&self) -> Option<&dyn BiEncoder> {
+        None
+    }
+}
+
+/// A model that answers over many videos: each is encoded once, then every query is asked of all of them.
+pub trait Corpus {
+    /// What is kept of each video.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    fn encode(&self, videos: &VideoBatch) -> Result<Vec<Code>>;
+
+    /// How well each video as a whole fits each query, `[query][video]`, when that is known without looking for moments:
+    /// [`find`](crate::find) then looks into the best videos only.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    fn score_videos(&self, _queries: &QueryBatch, _videos: &[&Code]) -> Result<Option<Vec<Vec<f32>>>> {
+        Ok(None)
+    }
+
+    /// For every query and every video how well the video fits and where in it.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<Answer>>>;
+
+    /// As [`Corpus::search`], after another model gave the videos the scores `first_stage[query][video]`, which count in
+    /// place of the model's own where it can take them.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    fn search_after(
+        &self,
+        queries: &QueryBatch,
+        videos: &[&Code],
+        _first_stage: &[Vec<f32>],
+    ) -> Result<Vec<Vec<Answer>>> {
+        self.search(queries, videos)
+    }
+}
+
+/// A model that maps queries and moments into one space, independently of each other.
+pub trait BiEncoder {
+    /// Unit vectors of every candidate moment of every video.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    fn embed_moments(&self, videos: &VideoBatch) -> Result<Vec<Moments>>;
+
+    /// Unit vectors of the queries, `[queries, width]`.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    fn embed_queries(&self, queries: &QueryBatch) -> Result<Tensor>;
+}
+
+/// How negatives are sampled from the whole training split.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HardNegatives {
+    /// How many, and how likely by their relevance.
+    pub sampling: crate::zoo::rmmn::Sampling,
+    /// Videos and queries more alike than this are no reliable negatives.
+    pub threshold: f64,
+}
+
+/// What a corpus model keeps of one video: tensors whose meaning only it knows.
+#[derive(Debug, Clone)]
+pub struct Code(pub Vec<Tensor>);
+
+/// The candidate moments of one video in the joint space.
+#[derive(Debug, Clone)]
+pub struct Moments {
+    /// Where they lie, as fractions of what the clips cover.
+    pub spans: Vec<NormSpan>,
+    /// `[moments, width]`, unit rows.
+    pub embeddings: Tensor,
+}
+
+/// What a corpus model says about one video.
+#[derive(Debug, Clone, Default)]
+pub struct Answer {
+    /// How well the video as a whole fits the query.
+    pub video_score: f32,
+    /// Its best moments, scores comparable over videos, best first.
+    pub moments: Vec<Proposal>,
+}
+
+/// A candidate span with its score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Proposal {
+    /// As fractions of what the clips cover.
+    pub span: NormSpan,
+    /// Larger is better; comparable within one query.
+    pub score: f32,
+}
+
+/// Walks `ranked` from the best and keeps what overlaps no kept one by more than `threshold`, at most `limit`.
+pub fn suppress(ranked: &[Proposal], threshold: f64, limit: usize) -> Vec<Proposal> {
+    let mut kept: Vec<Proposal> = Vec::new();
+    for proposal in ranked {
+        if kept.len() == limit {
+            break;
+        }
+        if kept.iter().all(|earlier| earlier.span.iou_hull(proposal.span) <= threshold) {
+            kept.push(*proposal);
+        }
+    }
+    kept
+}
+
+/// The value that training makes smaller, and the parts it is made of.
+#[derive(Debug, Clone)]
+pub struct Loss {
+    /// The scalar to differentiate.
+    pub total: Tensor,
+    /// Its parts as they are logged: name and scalar, before weighting.
+    pub parts: Vec<(&'static str, Tensor)>,
+}
+
+impl From<Tensor> for Loss {
+    fn from(total: Tensor) -> Self {
+        Self { total, parts: Vec::new() }
+    }
+}
+
+/// How clips and words must be brought to a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Input {
+    /// What is done to each feature row first.
+    pub normalise: Normalise,
+    /// How the rows are brought to the model's length.
+    pub resample: Resample,
+    /// What is read of a query.
+    pub text: Text,
+    /// What one batch is made of.
+    pub batch_by: BatchBy,
+    /// Whether batches carry parses of the queries.
+    pub parses: bool,
+    /// The most phrases of a query that batches carry; 0 for none.
+    pub phrases: usize,
+    /// Whether batches carry, for every query, another video drawn at random.
+    pub other_videos: bool,
+    /// Whether batches carry the similarity of queries and videos.
+    pub similarity: bool,
+    /// Whether batches carry the spans while training.
+    pub spans: bool,
+}
+
+impl Input {
+    /// Pairs of a video and a query in words, rows normalised and averaged to `clips`, spans known: what most 2D-map models read.
+    pub fn pairs(clips: usize) -> Self {
+        Self {
+            normalise: Normalise::L2,
+            resample: Resample::MeanBins { rows: clips },
+            text: Text::Words,
+            batch_by: BatchBy::Pairs,
+            parses: false,
+            phrases: 0,
+            other_videos: false,
+            similarity: false,
+            spans: true,
+        }
+    }
+}
+
+/// What a model reads of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Text {
+    /// Words as vectors.
+    Words,
+    /// Tokens by number, between a start and an end marker.
+    Tokens,
+}
+
+/// What one batch is made of; its size counts these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchBy {
+    /// Pairs of a video and one query.
+    Pairs,
+    /// Videos with all their queries.
+    Videos,
+}
+
+/// What the data gives a model before it is built.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// Width of a clip's features.
+    pub visual: usize,
+    /// Width of a clip's subtitle features; 0 when there are none.
+    pub subtitle: usize,
+    /// Width of a word vector.
+    pub words: usize,
+    /// Number of words in the vocabulary, padding included.
+    pub vocabulary: usize,
+    /// Word vectors of the most frequent verbs of the training queries, most frequent first, `[verbs, words]`.
+    pub verbs: Option<Tensor>,
+}
+
+impl Given {
+    /// Widths alone.
+    pub fn widths(visual: usize, words: usize, vocabulary: usize) -> Self {
+        Self { visual, subtitle: 0, words, vocabulary, verbs: None }
+    }
+}

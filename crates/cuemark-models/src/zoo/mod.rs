@@ -1,0 +1,36 @@
+//! One file per published method: paper, settings, network, losses, answers, and the card that registers it.
+
+pub mod ablr;
+pub mod acrn;
+pub mod bet;
+pub mod cet;
+pub mod cmin;
+pub mod cnm;
+pub mod conquer;
+pub mod cpl;
+pub mod csmgan;
+pub mod ctrl;
+pub mod drn;
+pub mod ia_net;
+pub mod lgi;
+pub mod lvtr;
+pub mod mdd;
+pub mod mgpn;
+pub mod mmn;
+pub mod ms_detr;
+pub mod ms_sl;
+pub mod plrn;
+pub mod ranet;
+pub mod reloclnet;
+pub mod rmmn;
+pub mod scdm;
+pub mod tan2d;
+pub mod tcn_dcm;
+pub mod tga;
+pub mod tgn;
+pub mod tmlga;
+pub mod trm;
+pub mod tsp_prl;
+pub mod vslnet;
+pub mod wssl;
+pub mod xml;

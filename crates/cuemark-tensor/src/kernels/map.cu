@@ -1,0 +1,239 @@
+// Kernels for maps of spans and for the optimiser. Everything is f32, row-major and without gaps.
+//
+// No kernel uses atomics: every number has one thread that writes it, so results do not depend on scheduling.
+
+#include <cstdint>
+
+typedef unsigned int u32;
+
+static __device__ __forceinline__ size_t here() { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
+
+static __device__ __forceinline__ size_t all() { return (size_t)gridDim.x * blockDim.x; }
+
+// Convolution weights between their published form and one with the channels of a place side by side.
+//
+// A block moves up to `blockDim.x` neighbours along the `lanes` axis, for one `row` of the other axis and one group; each
+// lane has `area` numbers in a row on the published side. On the placed side, lanes are neighbours.
+static __device__ __forceinline__ void move_weights(const float *from, float *to, bool placing, u32 area, u32 lanes,
+                                                    u32 published_lane, u32 published_row, size_t published_group,
+                                                    size_t placed_place, size_t placed_row, size_t placed_group) {
+    extern __shared__ float tile[];
+    u32 first = blockIdx.x * blockDim.x, row = blockIdx.y, group = blockIdx.z;
+    u32 count = min(blockDim.x, lanes - first);
+    size_t published = group * published_group + (size_t)row * published_row;
+    size_t placed = group * placed_group + row * placed_row + first;
+    if (placing) {
+        for (u32 n = threadIdx.x; n < count * area; n += blockDim.x)
+            tile[n] = from[published + (size_t)(first + n / area) * published_lane + n % area];
+        __syncthreads();
+        if (threadIdx.x < count)
+            for (u32 place = 0; place < area; place++)
+                to[placed + place * placed_place + threadIdx.x] = tile[threadIdx.x * area + place];
+    } else {
+        if (threadIdx.x < count)
+            for (u32 place = 0; place < area; place++)
+                tile[threadIdx.x * area + place] = from[placed + place * placed_place + threadIdx.x];
+        __syncthreads();
+        for (u32 n = threadIdx.x; n < count * area; n += blockDim.x)
+            to[published + (size_t)(first + n / area) * published_lane + n % area] = tile[n];
+    }
+}
+
+extern "C" __global__ void place_weights(const float *from, float *to, u32 area, u32 lanes, u32 published_lane,
+                                         u32 published_row, size_t published_group, size_t placed_place,
+                                         size_t placed_row, size_t placed_group) {
+    move_weights(from, to, true, area, lanes, published_lane, published_row, published_group, placed_place, placed_row,
+                 placed_group);
+}
+
+extern "C" __global__ void publish_weights(const float *from, float *to, u32 area, u32 lanes, u32 published_lane,
+                                           u32 published_row, size_t published_group, size_t placed_place,
+                                           size_t placed_row, size_t placed_group) {
+    move_weights(from, to, false, area, lanes, published_lane, published_row, published_group, placed_place, placed_row,
+                 placed_group);
+}
+
+// The kernels below have one block per row; its threads share the row's channels.
+
+// to[group][row][place][channel of the group] = from[neighbour of row at place][channel], 0 where there is none.
+//
+// Rows are maps of `to_cells` each, one item after the other; places run from `first` for `places`. T is float4 where
+// widths allow.
+template <typename T>
+static __device__ __forceinline__ void gather(const T *from, const u32 *list, T *to, u32 to_cells, u32 from_cells,
+                                              u32 area, u32 first, u32 places, u32 width, u32 groups, T zero) {
+    size_t rows = gridDim.x, row = blockIdx.x;
+    u32 in_group = width / groups;
+    const u32 *neighbours = list + (size_t)(blockIdx.x % to_cells) * area + first;
+    const T *item = from + (size_t)(blockIdx.x / to_cells) * from_cells * width;
+    for (u32 channel = threadIdx.x; channel < width; channel += blockDim.x) {
+        T *into = to + ((size_t)(channel / in_group) * rows + row) * places * in_group + channel % in_group;
+#pragma unroll 4
+        for (u32 place = 0; place < places; place++) {
+            u32 neighbour = neighbours[place];
+            into[(size_t)place * in_group] = neighbour ? item[(size_t)(neighbour - 1) * width + channel] : zero;
+        }
+    }
+}
+
+extern "C" __global__ void gather_rows(const float *from, const u32 *list, float *to, u32 to_cells, u32 from_cells,
+                                       u32 area, u32 first, u32 places, u32 width, u32 groups) {
+    gather<float>(from, list, to, to_cells, from_cells, area, first, places, width, groups, 0.0f);
+}
+
+extern "C" __global__ void gather_rows_4(const float4 *from, const u32 *list, float4 *to, u32 to_cells, u32 from_cells,
+                                         u32 area, u32 first, u32 places, u32 width, u32 groups) {
+    gather<float4>(from, list, to, to_cells, from_cells, area, first, places, width, groups,
+                   make_float4(0.0f, 0.0f, 0.0f, 0.0f));
+}
+
+static __device__ __forceinline__ float add(float a, float b) { return a + b; }
+
+static __device__ __forceinline__ float4 add(float4 a, float4 b) {
+    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
+
+// to[row][channel] (+)= the sum over places of from[neighbour of row at place][place][channel].
+template <typename T>
+static __device__ __forceinline__ void sum_gathered(const T *from, const u32 *list, T *to, u32 to_cells, u32 from_cells,
+                                                    u32 area, u32 first, u32 places, u32 width, u32 more, T zero) {
+    const u32 *neighbours = list + (size_t)(blockIdx.x % to_cells) * area + first;
+    const T *item = from + (size_t)(blockIdx.x / to_cells) * from_cells * places * width;
+    for (u32 channel = threadIdx.x; channel < width; channel += blockDim.x) {
+        T *into = to + (size_t)blockIdx.x * width + channel;
+        T sum = more ? *into : zero;
+#pragma unroll 4
+        for (u32 place = 0; place < places; place++) {
+            u32 neighbour = neighbours[place];
+            T value = neighbour ? item[((size_t)(neighbour - 1) * places + place) * width + channel] : zero;
+            sum = add(sum, value);
+        }
+        *into = sum;
+    }
+}
+
+extern "C" __global__ void gather_sum(const float *from, const u32 *list, float *to, u32 to_cells, u32 from_cells,
+                                      u32 area, u32 first, u32 places, u32 width, u32 more) {
+    sum_gathered<float>(from, list, to, to_cells, from_cells, area, first, places, width, more, 0.0f);
+}
+
+extern "C" __global__ void gather_sum_4(const float4 *from, const u32 *list, float4 *to, u32 to_cells, u32 from_cells,
+                                        u32 area, u32 first, u32 places, u32 width, u32 more) {
+    sum_gathered<float4>(from, list, to, to_cells, from_cells, area, first, places, width, more,
+                         make_float4(0.0f, 0.0f, 0.0f, 0.0f));
+}
+
+// y = y + bias, and where asked for max(y, 0) * weight of the cell.
+extern "C" __global__ void finish(float *y, const float *bias, const float *weights, u32 cells, u32 width, u32 relu) {
+    float *row = y + (size_t)blockIdx.x * width;
+    float weight = weights[blockIdx.x % cells];
+    for (u32 channel = threadIdx.x; channel < width; channel += blockDim.x) {
+        float value = row[channel] + bias[channel];
+        row[channel] = relu ? fmaxf(value, 0.0f) * weight : value;
+    }
+}
+
+// The gradient before `finish` with relu.
+extern "C" __global__ void unfinish(const float *y, const float *gradient, const float *weights, float *to, u32 cells,
+                                    u32 width) {
+    size_t row = (size_t)blockIdx.x * width;
+    float weight = weights[blockIdx.x % cells];
+    for (u32 channel = threadIdx.x; channel < width; channel += blockDim.x)
+        to[row + channel] = y[row + channel] > 0.0f ? gradient[row + channel] * weight : 0.0f;
+}
+
+// cells: start and end of each, by start, then end.
+extern "C" __global__ void span_max(const float *clips, const u32 *cells, float *to, u32 count, u32 clip_count,
+                                    u32 width) {
+    u32 cell = blockIdx.x % count;
+    const float *item = clips + (size_t)(blockIdx.x / count) * clip_count * width;
+    u32 start = cells[2 * cell], end = cells[2 * cell + 1];
+    for (u32 channel = threadIdx.x; channel < width; channel += blockDim.x) {
+        float largest = item[(size_t)start * width + channel];
+        for (u32 clip = start + 1; clip <= end; clip++) {
+            float value = item[(size_t)clip * width + channel];
+            if (value > largest) largest = value;
+        }
+        to[(size_t)blockIdx.x * width + channel] = largest;
+    }
+}
+
+// Sums over the rows of each of gridDim.y parts: to[part][column]. A block of 32 x 8 threads has 32 columns.
+extern "C" __global__ void sum_rows(const float *from, float *to, size_t rows, u32 width) {
+    __shared__ float sums[8][33];
+    u32 column = blockIdx.x * 32 + threadIdx.x;
+    size_t each = (rows + gridDim.y - 1) / gridDim.y;
+    size_t begin = each * blockIdx.y, end = min(rows, begin + each);
+    float sum = 0.0f;
+    if (column < width)
+        for (size_t row = begin + threadIdx.y; row < end; row += 8) sum += from[row * width + column];
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y == 0 && column < width) {
+        for (u32 n = 1; n < 8; n++) sum += sums[n][threadIdx.x];
+        to[(size_t)blockIdx.y * width + column] = sum;
+    }
+}
+
+// One thread has one channel of one item, so no two write the same number. `to` starts as zeros.
+extern "C" __global__ void span_max_gradient(const float *clips, const u32 *cells, const float *gradient, float *to,
+                                             u32 batch, u32 count, u32 clip_count, u32 width) {
+    size_t total = (size_t)batch * width;
+    for (size_t n = here(); n < total; n += all()) {
+        u32 channel = n % width;
+        size_t item = n / width;
+        const float *from = clips + item * clip_count * width + channel;
+        const float *pull = gradient + item * count * width + channel;
+        float *into = to + item * clip_count * width + channel;
+        u32 row = 0xffffffff, next = 0, at = 0;
+        float largest = 0.0f;
+        for (u32 cell = 0; cell < count; cell++) {
+            u32 start = cells[2 * cell], end = cells[2 * cell + 1];
+            if (start != row) {
+                row = at = start;
+                next = start + 1;
+                largest = from[(size_t)start * width];
+            }
+            for (; next <= end; next++) {
+                float value = from[(size_t)next * width];
+                if (value > largest) {
+                    largest = value;
+                    at = next;
+                }
+            }
+            into[(size_t)at * width] += pull[(size_t)cell * width];
+        }
+    }
+}
+
+// One sum per block, in double precision.
+extern "C" __global__ void sum_of_squares(const float *from, double *to, size_t count) {
+    __shared__ double sums[256];
+    double sum = 0.0;
+    for (size_t n = here(); n < count; n += all()) sum += (double)from[n] * (double)from[n];
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    for (u32 half = 128; half > 0; half /= 2) {
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) to[blockIdx.x] = sums[0];
+}
+
+extern "C" __global__ void adam_means(float *means, const float *gradient, const float *parameter, size_t count,
+                                      float factor, float decay, float mean_share, float square_keep,
+                                      float square_share) {
+    float *squares = means + count;
+    for (size_t n = here(); n < count; n += all()) {
+        float g = gradient[n] * factor + decay * parameter[n];
+        means[n] += (g - means[n]) * mean_share;
+        squares[n] = squares[n] * square_keep + square_share * g * g;
+    }
+}
+
+extern "C" __global__ void adam_move(float *parameter, const float *means, size_t count, float keep, float size,
+                                     float correction, float eps) {
+    const float *squares = means + count;
+    for (size_t n = here(); n < count; n += all())
+        parameter[n] = parameter[n] * keep - size * (means[n] / (sqrtf(squares[n]) / correction + eps));
+}

@@ -1,0 +1,176 @@
+//! What runs on NVIDIA GPUs: kernels of our own, and matrix products through cuBLAS.
+
+#![allow(unsafe_code)] // kernels and cuBLAS are called through pointers
+
+mod optim;
+mod plan_cache;
+
+use candle_core::cuda_backend::cudarc::cublas::{result, sys};
+use candle_core::cuda_backend::cudarc::driver::{
+    CudaSlice, CudaView, CudaViewMut, DevicePtr as _, DevicePtrMut as _, LaunchConfig, sys as driver,
+};
+use candle_core::cuda_backend::{CudaDevice, WrapErr as _};
+use candle_core::{CudaStorage, Layout, Result, bail};
+
+pub(crate) use optim::{SquareParts, move_parameter, update_means};
+pub(crate) use plan_cache::{PlanCache, PlanLists};
+
+pub(crate) const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/map.ptx"));
+
+/// Threads of a block where nothing else decides.
+const THREADS: u32 = 256;
+
+/// Keeps memory that tensors give back for the next ones, instead of returning it to the driver at every wait.
+///
+/// # Errors
+/// When the driver refuses.
+pub fn keep_memory(device: &CudaDevice) -> Result<()> {
+    let mut most = u64::MAX;
+    // SAFETY: this attribute is a u64, and the pool belongs to the device for as long as the process runs.
+    unsafe {
+        let threshold = driver::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        driver::cuMemPoolSetAttribute(pool(device)?, threshold, (&raw mut most).cast()).result().w()
+    }
+}
+
+/// The most memory of the GPU that tensors held at once so far, in bytes.
+///
+/// # Errors
+/// When the driver refuses.
+pub fn peak_bytes(device: &CudaDevice) -> Result<u64> {
+    let mut bytes = 0u64;
+    // SAFETY: as in `keep_memory`.
+    unsafe {
+        let high = driver::CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+        driver::cuMemPoolGetAttribute(pool(device)?, high, (&raw mut bytes).cast()).result().w()?;
+    }
+    Ok(bytes)
+}
+
+fn pool(device: &CudaDevice) -> Result<driver::CUmemoryPool> {
+    let mut pool = std::ptr::null_mut();
+    // SAFETY: writes one handle to a place of its size.
+    unsafe {
+        driver::cuDeviceGetDefaultMemPool(&raw mut pool, device.cuda_stream().context().cu_device()).result().w()?;
+    }
+    Ok(pool)
+}
+
+/// Room for numbers that the caller writes before it reads them; until then they are whatever lay there.
+pub(crate) fn room(device: &CudaDevice, count: usize) -> Result<CudaSlice<f32>> {
+    // SAFETY: every pattern of bits is an f32, and no one but the GPU sees them before they are written.
+    unsafe { device.alloc::<f32>(count) }
+}
+
+/// The numbers of a tensor without gaps.
+pub(crate) fn view<'a>((storage, layout): (&'a CudaStorage, &Layout)) -> Result<CudaView<'a, f32>> {
+    let Some((start, end)) = layout.contiguous_offsets() else { bail!("a tensor with gaps") };
+    Ok(storage.as_cuda_slice::<f32>()?.slice(start..end))
+}
+
+/// Blocks that cover `count` numbers with one thread each, or several passes of as many as fit well.
+pub(crate) fn over(count: usize) -> LaunchConfig {
+    let blocks = count.div_ceil(THREADS as usize).clamp(1, 132 * 16) as u32;
+    LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 }
+}
+
+/// One block per row, threads for its `width` channels.
+pub(crate) fn per_row(rows: usize, width: usize) -> LaunchConfig {
+    let threads = (width.div_ceil(32) * 32).clamp(32, THREADS as usize) as u32;
+    LaunchConfig { grid_dim: (rows as u32, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 }
+}
+
+/// Launches the kernel `name` with the arguments that follow.
+macro_rules! launch {
+    ($device:expr, $name:expr, $config:expr, $($argument:expr),* $(,)?) => {{
+        use candle_core::cuda_backend::WrapErr as _;
+        use candle_core::cuda_backend::cudarc::driver::PushKernelArg as _;
+        let function = $device.get_or_load_custom_func($name, "cuemark", $crate::kernels::PTX)?;
+        let mut builder = function.builder();
+        $( builder.arg($argument); )*
+        // SAFETY: every call passes the arguments that `map.cu` declares under this name, over buffers that are as long
+        // as the sizes it passes along say.
+        unsafe { builder.launch($config) }.w()?;
+    }};
+}
+pub(crate) use launch;
+
+/// One factor of a matrix product: rows lie `stride` apart; `Turned` ones are stored as their transpose.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Form {
+    Plain { stride: usize },
+    Turned { stride: usize },
+}
+
+impl Form {
+    fn operation(self) -> (sys::cublasOperation_t, i32) {
+        match self {
+            Self::Plain { stride } => (sys::cublasOperation_t::CUBLAS_OP_N, stride as i32),
+            Self::Turned { stride } => (sys::cublasOperation_t::CUBLAS_OP_T, stride as i32),
+        }
+    }
+}
+
+/// Sizes of a product `[rows, inner] * [inner, columns]`, repeated for `groups` that lie so far apart in each buffer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Product {
+    pub(crate) rows: usize,
+    pub(crate) inner: usize,
+    pub(crate) columns: usize,
+    pub(crate) groups: usize,
+    pub(crate) apart: [usize; 3],
+}
+
+impl Product {
+    /// `to = left * right`, added to what is there when `add`; rows of `to` lie `stride` apart.
+    pub(crate) fn run(
+        self,
+        device: &CudaDevice,
+        (left, left_form): (&CudaView<f32>, Form),
+        (right, right_form): (&CudaView<f32>, Form),
+        (to, stride): (&mut CudaViewMut<f32>, usize),
+        add: f32,
+    ) -> Result<()> {
+        let compute = if candle_core::cuda_backend::gemm_reduced_precision_f32() {
+            sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32
+        } else {
+            sys::cublasComputeType_t::CUBLAS_COMPUTE_32F
+        };
+        let (stream, blas) = (device.cuda_stream(), device.cublas_handle());
+        let ((left_op, left_stride), (right_op, right_stride)) = (left_form.operation(), right_form.operation());
+        let (one, float) = (1f32, sys::cudaDataType_t::CUDA_R_32F);
+        let (left, _left) = left.device_ptr(&stream);
+        let (right, _right) = right.device_ptr(&stream);
+        let (to, _to) = to.device_ptr_mut(&stream);
+        // SAFETY: callers pass views that hold the matrices they describe. cuBLAS counts columns first, so the product
+        // is asked for turned: to^T = right^T * left^T.
+        unsafe {
+            result::gemm_strided_batched_ex(
+                *blas.handle(),
+                right_op,
+                left_op,
+                self.columns as i32,
+                self.rows as i32,
+                self.inner as i32,
+                (&raw const one).cast(),
+                right as *const _,
+                float,
+                right_stride,
+                self.apart[1] as i64,
+                left as *const _,
+                float,
+                left_stride,
+                self.apart[0] as i64,
+                (&raw const add).cast(),
+                to as *mut _,
+                float,
+                stride as i32,
+                self.apart[2] as i64,
+                self.groups as i32,
+                compute,
+                sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
+            )
+            .w()
+        }
+    }
+}

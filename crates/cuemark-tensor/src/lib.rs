@@ -1,0 +1,24 @@
+//! The one place that knows what a tensor runs on.
+//!
+//! - [`device`] chooses CPU or GPU by name;
+//! - [`Params`] holds a network's parameters under the names of its published code: drawn from a seed, loaded from a
+//!   checkpoint, or merely counted;
+//! - [`functional`] has the composed operations that candle lacks or offers without a gradient;
+//! - [`map`] computes convolutions on the valid cells of a start × end map alone;
+//! - [`optim`] steps parameters in place.
+
+mod device;
+pub mod functional;
+#[cfg(feature = "cuda")]
+pub mod kernels;
+pub mod map;
+pub mod optim;
+mod params;
+mod pass;
+mod softmax;
+
+pub use candle_core::{DType, Device, Tensor, Var};
+pub use candle_nn::{Init, VarBuilder};
+pub use device::{UnknownDevice, allow_tf32, device};
+pub use params::Params;
+pub use pass::Pass;

@@ -1,0 +1,90 @@
+//! What a network is told about the pass it is in.
+
+use std::cell::RefCell;
+
+use candle_core::{Result, Tensor};
+use cuemark_core::Rng;
+
+/// One pass through a network: while training it has an epoch and a source of chance, otherwise nothing is random.
+#[derive(Debug)]
+pub struct Pass {
+    training: Option<Training>,
+}
+
+#[derive(Debug)]
+struct Training {
+    stage: usize,
+    epoch: usize,
+    rng: RefCell<Rng>,
+}
+
+impl Pass {
+    /// Nothing is dropped, running statistics are used.
+    pub fn answering() -> Self {
+        Self { training: None }
+    }
+
+    /// A training pass in `stage` (from 0) and its `epoch` (from 1) whose every draw comes from `rng`.
+    pub fn training(stage: usize, epoch: usize, rng: Rng) -> Self {
+        Self { training: Some(Training { stage, epoch, rng: RefCell::new(rng) }) }
+    }
+
+    /// Whether this pass trains.
+    pub fn is_training(&self) -> bool {
+        self.training.is_some()
+    }
+
+    /// The training stage, from 0; 0 when not training.
+    pub fn stage(&self) -> usize {
+        self.training.as_ref().map_or(0, |training| training.stage)
+    }
+
+    /// The epoch of the stage, from 1; 0 when not training.
+    pub fn epoch(&self) -> usize {
+        self.training.as_ref().map_or(0, |training| training.epoch)
+    }
+
+    /// Draws from the pass's own stream; `None` when not training.
+    pub fn draw<T>(&self, draw: impl FnOnce(&mut Rng) -> T) -> Option<T> {
+        self.training.as_ref().map(|training| draw(&mut training.rng.borrow_mut()))
+    }
+
+    /// While training, sets each value to zero with probability `p` and scales the rest by `1 / (1 - p)`.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    pub fn dropout(&self, x: &Tensor, p: f64) -> Result<Tensor> {
+        if p <= 0.0 {
+            return Ok(x.clone());
+        }
+        let keep = (1.0 / (1.0 - p)) as f32;
+        // 32 bits decide one value: a mask is as long as the activations, so drawing doubles would cost twice the time.
+        let limit = (p * f64::from(u32::MAX)) as u32;
+        let mask = self.draw(|rng| -> Vec<f32> {
+            (0..x.elem_count()).map(|_| if rng.bits32() < limit { 0.0 } else { keep }).collect()
+        });
+        match mask {
+            None => Ok(x.clone()),
+            Some(mask) => x.mul(&Tensor::from_vec(mask, x.shape(), x.device())?),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic
+mod tests {
+    use candle_core::Device;
+
+    use super::*;
+
+    #[test]
+    fn dropout_keeps_the_mean_and_happens_only_while_training() {
+        let x = Tensor::ones(100_000, candle_core::DType::F32, &Device::Cpu).unwrap();
+        let kept = Pass::training(0, 1, Rng::new(3)).dropout(&x, 0.1).unwrap();
+        let mean = kept.mean_all().unwrap().to_scalar::<f32>().unwrap();
+        let zeros = kept.to_vec1::<f32>().unwrap().iter().filter(|value| **value == 0.0).count();
+        assert!((mean - 1.0).abs() < 0.01 && (9_500..10_500).contains(&zeros), "{mean} {zeros}");
+        let same = Pass::answering().dropout(&x, 0.1).unwrap();
+        assert_eq!(same.to_vec1::<f32>().unwrap(), x.to_vec1::<f32>().unwrap());
+    }
+}

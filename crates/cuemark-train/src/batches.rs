@@ -1,0 +1,175 @@
+//! Putting examples into padded tensors.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cuemark_core::{NormSpan, Rng, VideoId};
+use cuemark_models::{Batch, BatchBy, Input, Phrases, QueryBatch, Targets, VideoBatch};
+use cuemark_tensor::{DType, Device, Tensor};
+
+use crate::Result;
+use crate::examples::{Example, Examples};
+use crate::footage::{Clips, Footage};
+use crate::negatives::Candidates;
+use crate::similar::Similar;
+
+/// Makes batches of one split for one model. Everything is made on the CPU; [`Batch::to_device`] moves it.
+pub(crate) struct Batches {
+    pub(crate) examples: Examples,
+    pub(crate) footage: Arc<Footage>,
+    pub(crate) input: Input,
+    /// How alike training queries and videos are, for models that ask for it.
+    pub(crate) similar: Option<Similar>,
+    /// What negatives are drawn from, in stages that ask for them.
+    pub(crate) candidates: Mutex<Option<Arc<Candidates>>>,
+}
+
+impl Batches {
+    /// The batch of these examples. While training it carries spans, if the model may see them, and what it draws comes
+    /// from `rng`.
+    pub(crate) fn training(&self, examples: &[usize], rng: &mut Rng) -> Result<Batch> {
+        let candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let drawn = candidates.map(|candidates| candidates.draw(&self.examples, examples, rng));
+        let examples = drawn.as_ref().map_or(examples, |drawn| drawn.examples.as_slice());
+        let (mut videos, of_query) = self.videos_of(examples);
+        let negatives = drawn.as_ref().map(|drawn| drawn.negatives(examples, &mut videos));
+        let clips =
+            videos.iter().map(|video| self.footage.whole(&self.examples.videos[*video])).collect::<Result<Vec<_>>>()?;
+        let list: Vec<&Example> = examples.iter().map(|position| &self.examples.list[*position]).collect();
+        let ids = videos.iter().map(|video| self.examples.videos[*video].clone()).collect();
+        let other_videos = if self.input.other_videos { Some(self.other_videos(&list, rng)?) } else { None };
+        let similarity = match &self.similar {
+            Some(similar) => Some(similar.of(&list, &videos, &of_query)?),
+            None => None,
+        };
+        let targets = if self.input.spans { Some(targets(&list, &of_query, &clips)) } else { None };
+        Ok(Batch {
+            videos: video_batch(ids, &clips)?,
+            queries: query_batch(&list, of_query)?,
+            targets,
+            other_videos,
+            similarity,
+            negatives,
+        })
+    }
+
+    /// The videos of a batch, and for every query the place of its own among them.
+    fn videos_of(&self, examples: &[usize]) -> (Vec<usize>, Vec<usize>) {
+        let asked = examples.iter().map(|position| self.examples.list[*position].video);
+        if self.input.batch_by == BatchBy::Pairs {
+            return (asked.collect(), (0..examples.len()).collect());
+        }
+        let mut videos: Vec<usize> = Vec::new();
+        let mut of_query = Vec::with_capacity(examples.len());
+        for video in asked {
+            let place = videos.iter().rposition(|known| *known == video).unwrap_or_else(|| {
+                videos.push(video);
+                videos.len() - 1
+            });
+            of_query.push(place);
+        }
+        (videos, of_query)
+    }
+
+    /// For every query a video that is not its own, drawn evenly.
+    fn other_videos(&self, list: &[&Example], rng: &mut Rng) -> Result<VideoBatch> {
+        let all = self.examples.videos.len();
+        let other = |example: &&Example| {
+            let drawn = rng.below(all.saturating_sub(1).max(1));
+            // Skipping over the own video keeps the draw even.
+            (drawn + usize::from(drawn >= example.video && all > 1)).min(all - 1)
+        };
+        let drawn: Vec<usize> = list.iter().map(other).collect();
+        let clips =
+            drawn.iter().map(|video| self.footage.whole(&self.examples.videos[*video])).collect::<Result<Vec<_>>>()?;
+        video_batch(drawn.iter().map(|video| self.examples.videos[*video].clone()).collect(), &clips)
+    }
+}
+
+/// Clips of several videos, padded to the longest.
+pub(crate) fn video_batch(ids: Vec<VideoId>, clips: &[Arc<Clips>]) -> Result<VideoBatch> {
+    let lengths: Vec<usize> = clips.iter().map(|clips| clips.visual.rows()).collect();
+    let longest = lengths.iter().copied().max().unwrap_or(0);
+    let stacked = |rows: &mut dyn Iterator<Item = &cuemark_features::Features>, width: usize| -> Result<Tensor> {
+        let mut data = Vec::with_capacity(clips.len() * longest * width);
+        for (number, features) in rows.enumerate() {
+            data.extend_from_slice(features.data());
+            data.resize((number + 1) * longest * width, 0.0);
+        }
+        Ok(Tensor::from_vec(data, (clips.len(), longest, width), &Device::Cpu)?)
+    };
+    let width = clips.first().map_or(0, |clips| clips.visual.width());
+    let subtitle = match clips.first().and_then(|clips| clips.subtitle.as_ref()) {
+        Some(first) => Some(stacked(&mut clips.iter().filter_map(|clips| clips.subtitle.as_ref()), first.width())?),
+        None => None,
+    };
+    Ok(VideoBatch {
+        ids,
+        visual: stacked(&mut clips.iter().map(|clips| &clips.visual), width)?,
+        subtitle,
+        mask: mask(&lengths, longest)?,
+        lengths,
+        durations: clips.iter().map(|clips| clips.covered).collect(),
+    })
+}
+
+/// Queries padded to the longest; `words` is left empty for the table of word vectors to fill.
+pub(crate) fn query_batch(list: &[&Example], of_query: Vec<usize>) -> Result<QueryBatch> {
+    let words: Vec<&[u32]> = list.iter().map(|example| example.words.as_slice()).collect();
+    let (word_ids, lengths) = padded(&words)?;
+    let longest = word_ids.dim(1)?;
+    let parses = list.iter().map(|example| example.parse.clone()).collect::<Option<Vec<_>>>();
+    let phrases = if list.iter().all(|example| example.phrases.is_empty()) {
+        None
+    } else {
+        let all: Vec<&[u32]> = list.iter().flat_map(|example| example.phrases.iter().map(Vec::as_slice)).collect();
+        let (word_ids, lengths) = padded(&all)?;
+        Some(Phrases { word_ids, lengths, per_query: list.iter().map(|example| example.phrases.len()).collect() })
+    };
+    Ok(QueryBatch {
+        ids: list.iter().map(|example| example.query.clone()).collect(),
+        video: of_query,
+        words: Tensor::zeros((list.len(), longest, 0), DType::F32, &Device::Cpu)?,
+        word_ids,
+        mask: mask(&lengths, longest)?,
+        lengths,
+        parses,
+        phrases,
+    })
+}
+
+fn padded(rows: &[&[u32]]) -> Result<(Tensor, Vec<usize>)> {
+    let lengths: Vec<usize> = rows.iter().map(|row| row.len()).collect();
+    let longest = lengths.iter().copied().max().unwrap_or(0);
+    let mut data = Vec::with_capacity(rows.len() * longest);
+    for (number, row) in rows.iter().enumerate() {
+        data.extend_from_slice(row);
+        data.resize((number + 1) * longest, 0);
+    }
+    Ok((Tensor::from_vec(data, (rows.len(), longest), &Device::Cpu)?, lengths))
+}
+
+fn mask(lengths: &[usize], longest: usize) -> Result<Tensor> {
+    let real = |length: usize| (0..longest).map(move |place| f32::from(u8::from(place < length)));
+    let data: Vec<f32> = lengths.iter().copied().flat_map(real).collect();
+    Ok(Tensor::from_vec(data, (lengths.len(), longest), &Device::Cpu)?)
+}
+
+fn targets(list: &[&Example], of_query: &[usize], clips: &[Arc<Clips>]) -> Targets {
+    let span = |(example, place): (&&Example, &usize)| {
+        let clips = &clips[*place];
+        // Examples for training have a span that begins inside their clips; its end may lie after them.
+        let (start, end) = example.span.map_or((0.0, 0.0), |span| (span.start(), span.end()));
+        let norm = NormSpan::new((start - clips.start) / clips.covered, (end - clips.start) / clips.covered);
+        norm.map_or_else(whole, NormSpan::clipped)
+    };
+    let graded = list.iter().any(|example| example.relevance != 1.0);
+    Targets {
+        spans: list.iter().zip(of_query).map(span).collect(),
+        relevance: graded.then(|| list.iter().map(|example| example.relevance).collect()),
+        positives: None,
+    }
+}
+
+fn whole() -> NormSpan {
+    NormSpan::new(0.0, 1.0).unwrap_or_else(|| unreachable!("0 and 1 are finite"))
+}

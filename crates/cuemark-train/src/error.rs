@@ -1,0 +1,123 @@
+//! What can go wrong between a run file and its predictions.
+
+use camino::Utf8PathBuf;
+use cuemark_data::DataError;
+use cuemark_features::FeatureError;
+use cuemark_formats::ReadError;
+use cuemark_metrics::EvalError;
+use cuemark_models::ModelError;
+use cuemark_text::TextError;
+use cuemark_text::similarity::SimilarityError;
+
+/// The crate's result.
+pub type Result<T, E = TrainError> = std::result::Result<T, E>;
+
+/// What can go wrong between a run file and its predictions.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// A run file that does not say what it must.
+    #[error("{path}: {problem}")]
+    RunFile {
+        /// The run file, or the place that set the key.
+        path: String,
+        /// What is wrong, with the key.
+        problem: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// A checkpoint would be chosen on a test split.
+    #[error("{path}: `data.val` is `{split}`: checkpoints must not be chosen on a test split")]
+    ChosenOnTest {
+        /// The run file.
+        path: String,
+        /// The split.
+        split: String,
+    },
+    /// A split that has nothing to train on or to answer.
+    #[error("split `{split}` has no query that can be used: {why}")]
+    EmptySplit {
+        /// The split.
+        split: String,
+        /// What happened to its queries.
+        why: String,
+    },
+    /// A query that names no video or a video without a duration.
+    #[error("query `{query}`: {problem}")]
+    Query {
+        /// The query.
+        query: String,
+        /// What it lacks.
+        problem: &'static str,
+    },
+    /// A run folder that is not what is wanted of it.
+    #[error("{path}: {problem}")]
+    Folder {
+        /// The folder or a file in it.
+        path: Utf8PathBuf,
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// Training went out of bounds.
+    #[error("the loss became {loss} at step {step}")]
+    Diverged {
+        /// What the loss was.
+        loss: f64,
+        /// The step, from 1.
+        step: usize,
+    },
+    /// From the readers of annotations.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// From the feature stores.
+    #[error(transparent)]
+    Features(#[from] FeatureError),
+    /// From the evaluator.
+    #[error(transparent)]
+    Eval(#[from] EvalError),
+    /// From the models.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// From parses and words.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// From comparing queries.
+    #[error(transparent)]
+    Similarity(#[from] SimilarityError),
+    /// From reading and writing files.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+impl From<candle_core::Error> for TrainError {
+    fn from(error: candle_core::Error) -> Self {
+        Self::Model(error.into())
+    }
+}
+
+impl TrainError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::RunFile { hint, .. } => hint.clone(),
+            Self::ChosenOnTest { .. } => {
+                Some("name a validation split; `cuemark split make` makes one where none is published".to_owned())
+            }
+            Self::EmptySplit { .. } => Some(
+                "look at the split with `cuemark data stats` and at the features with `cuemark features info`"
+                    .to_owned(),
+            ),
+            Self::Query { .. } => Some("every training query needs one video with a duration and a span".to_owned()),
+            Self::Folder { hint, .. } => Some((*hint).to_owned()),
+            Self::Diverged { .. } => Some("lower `train.rate` or set `train.clip_norm`".to_owned()),
+            Self::Data(error) => error.hint(),
+            Self::Features(error) => error.hint(),
+            Self::Eval(error) => error.hint(),
+            Self::Model(error) => error.hint(),
+            Self::Text(error) => error.hint(),
+            Self::Similarity(error) => error.hint(),
+            Self::Read(error) => error.hint(),
+        }
+    }
+}

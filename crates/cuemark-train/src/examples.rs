@@ -1,0 +1,196 @@
+//! Queries with their videos and spans, ready to be put into batches.
+
+use cuemark_core::{QueryId, Rng, Span, Split, Truth, VideoId};
+use cuemark_text::{Parse, Vocabulary};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use crate::footage::Footage;
+use crate::text::{ReadQuery, Reader};
+use crate::{Result, TrainError};
+
+/// The queries of a split as a model reads them.
+#[derive(Debug)]
+pub(crate) struct Examples {
+    /// Every video that is asked about, in the order of first asking.
+    pub(crate) videos: Vec<VideoId>,
+    /// One per query and moment.
+    pub(crate) list: Vec<Example>,
+    /// For every video its examples.
+    pub(crate) of_video: Vec<Vec<usize>>,
+    /// Moments that no answer could meet.
+    pub(crate) out_of_reach: OutOfReach,
+}
+
+/// One query with the video it asks of.
+#[derive(Debug)]
+pub(crate) struct Example {
+    pub(crate) query: QueryId,
+    /// Position of the truth in its split.
+    pub(crate) truth: usize,
+    /// Position in [`Examples::videos`].
+    pub(crate) video: usize,
+    pub(crate) words: Vec<u32>,
+    pub(crate) parse: Option<Parse>,
+    pub(crate) phrases: Vec<Vec<u32>>,
+    /// Where the answer lies; `None` when nobody said.
+    pub(crate) span: Option<Span>,
+    /// How relevant that moment is, in 0..1.
+    pub(crate) relevance: f32,
+}
+
+/// Moments that no answer of the model could meet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct OutOfReach {
+    /// They begin after the last clip that the model sees.
+    pub past_the_end: usize,
+    /// They are shorter than half of the model's shortest answer.
+    pub too_short: usize,
+    /// Of so many.
+    pub moments: usize,
+}
+
+/// Largest grade of relevance; a moment of this grade weighs 1.
+const TOP_GRADE: f32 = 4.0;
+
+impl Examples {
+    /// Every query that names a video, with its moments.
+    pub(crate) fn of(split: &Split, reader: &Reader, vocabulary: &Vocabulary) -> Result<Self> {
+        let mut examples =
+            Self { videos: Vec::new(), list: Vec::new(), of_video: Vec::new(), out_of_reach: OutOfReach::default() };
+        let mut places: FxHashMap<VideoId, usize> = FxHashMap::default();
+        for (position, truth) in split.queries.iter().enumerate() {
+            let read = reader.read(&truth.query)?;
+            for (video, span, relevance) in moments(truth) {
+                let place = examples.place(&mut places, &video);
+                examples.push(example(truth, position, place, span, relevance, &read, reader, vocabulary));
+            }
+        }
+        Ok(examples)
+    }
+
+    /// One example per query and video that `asked` names, for answering.
+    pub(crate) fn asking(
+        split: &Split,
+        reader: &Reader,
+        vocabulary: &Vocabulary,
+        asked: impl Fn(&Truth) -> Result<Vec<VideoId>>,
+    ) -> Result<Self> {
+        let mut examples =
+            Self { videos: Vec::new(), list: Vec::new(), of_video: Vec::new(), out_of_reach: OutOfReach::default() };
+        let mut places: FxHashMap<VideoId, usize> = FxHashMap::default();
+        for (position, truth) in split.queries.iter().enumerate() {
+            let read = reader.read(&truth.query)?;
+            for video in asked(truth)? {
+                let place = examples.place(&mut places, &video);
+                examples.push(example(truth, position, place, None, 1.0, &read, reader, vocabulary));
+            }
+        }
+        Ok(examples)
+    }
+
+    fn place(&mut self, places: &mut FxHashMap<VideoId, usize>, video: &VideoId) -> usize {
+        *places.entry(video.clone()).or_insert_with(|| {
+            self.videos.push(video.clone());
+            self.of_video.push(Vec::new());
+            self.videos.len() - 1
+        })
+    }
+
+    fn push(&mut self, example: Example) {
+        self.of_video[example.video].push(self.list.len());
+        self.list.push(example);
+    }
+
+    /// Drops examples that cannot be learnt from: no span, or one that the model does not see.
+    pub(crate) fn for_training(mut self, footage: &Footage, shortest: f64, split: &str) -> Result<Self> {
+        let mut kept = Vec::with_capacity(self.list.len());
+        let all = self.list.len();
+        for example in std::mem::take(&mut self.list) {
+            let Some(span) = example.span else { continue };
+            let clips = footage.whole(&self.videos[example.video])?;
+            if self.count_reach(span, clips.covered, shortest) {
+                kept.push(example);
+            }
+        }
+        if kept.is_empty() {
+            let past = self.out_of_reach.past_the_end;
+            let why = format!("{all} queries, {past} past the last clip that the model sees");
+            return Err(TrainError::EmptySplit { split: split.to_owned(), why });
+        }
+        self.of_video.iter_mut().for_each(Vec::clear);
+        for (position, example) in kept.iter().enumerate() {
+            self.of_video[example.video].push(position);
+        }
+        self.list = kept;
+        Ok(self)
+    }
+
+    /// Counts one moment; whether the model sees any of it.
+    pub(crate) fn count_reach(&mut self, span: Span, covered: f64, shortest: f64) -> bool {
+        self.out_of_reach.moments += 1;
+        let seen = span.start() < covered;
+        self.out_of_reach.past_the_end += usize::from(!seen);
+        self.out_of_reach.too_short += usize::from(seen && span.len() < 0.5 * shortest * covered);
+        seen
+    }
+
+    /// Positions of the examples of one epoch, `size` pairs or videos a batch, in an order that depends on the seed alone.
+    pub(crate) fn epoch(&self, by_video: bool, size: usize, mut rng: Rng) -> Vec<Vec<usize>> {
+        if !by_video {
+            let mut order: Vec<usize> = (0..self.list.len()).collect();
+            rng.shuffle(&mut order);
+            return order.chunks(size).map(<[usize]>::to_vec).collect();
+        }
+        let mut order: Vec<usize> = (0..self.videos.len()).filter(|video| !self.of_video[*video].is_empty()).collect();
+        rng.shuffle(&mut order);
+        let of = |videos: &[usize]| videos.iter().flat_map(|video| self.of_video[*video].iter().copied()).collect();
+        let mut chunks: Vec<&[usize]> = order.chunks(size).collect();
+        // A last video by itself would have nothing to be told apart from.
+        if let [.., before, [_]] = chunks[..] {
+            let joined = &order[order.len() - before.len() - 1..];
+            chunks.truncate(chunks.len() - 2);
+            chunks.push(joined);
+        }
+        chunks.into_iter().map(of).collect()
+    }
+}
+
+/// The moments of a query to learn from: its graded ones, or the first of those that are simply right.
+fn moments(truth: &Truth) -> Vec<(VideoId, Option<Span>, f32)> {
+    let graded = truth.moments.iter().any(|graded| graded.relevance.is_some());
+    let moment = |graded: &cuemark_core::GradedMoment| {
+        let grade = graded.relevance.map_or(1.0, |relevance| relevance.value() as f32 / TOP_GRADE);
+        (graded.moment.video.clone(), Some(graded.moment.span), grade)
+    };
+    let right = truth.moments.iter().filter(|graded| graded.is_right()).map(moment);
+    let found: Vec<_> = if graded { right.collect() } else { right.take(1).collect() };
+    if found.is_empty() {
+        return truth.video.iter().map(|video| (video.id.clone(), None, 1.0)).collect();
+    }
+    found
+}
+
+#[allow(clippy::too_many_arguments)] // one call, and a struct for it would only repeat the names
+fn example(
+    truth: &Truth,
+    position: usize,
+    video: usize,
+    span: Option<Span>,
+    relevance: f32,
+    read: &ReadQuery,
+    reader: &Reader,
+    vocabulary: &Vocabulary,
+) -> Example {
+    let phrase = |range: &std::ops::Range<usize>| reader.numbers(&read.words[range.clone()], vocabulary);
+    Example {
+        query: truth.query.id.clone(),
+        truth: position,
+        video,
+        words: reader.numbers(&read.words, vocabulary),
+        parse: read.parse.clone(),
+        phrases: read.phrases.iter().map(phrase).collect(),
+        span,
+        relevance,
+    }
+}

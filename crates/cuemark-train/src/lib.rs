@@ -1,0 +1,34 @@
+//! From annotations and clip features to trained models and their predictions.
+//!
+//! A [`RunFile`] says what is trained on what and how; [`train`] does it in a [`RunFolder`] of plain files that can be left
+//! and taken up again at any moment; a [`Trained`] model read back from there answers the queries of any split. Models never
+//! score themselves: predictions go through `cuemark-metrics` like everybody else's.
+
+mod batches;
+mod checkpoint;
+mod error;
+mod examples;
+mod footage;
+mod log;
+mod negatives;
+mod predict;
+mod run_file;
+mod run_folder;
+mod schedule;
+mod similar;
+mod splits;
+mod text;
+mod trained;
+mod trainer;
+
+pub use error::{Result, TrainError};
+pub use examples::OutOfReach;
+pub use log::{Evaluated, Event, Watch};
+pub use predict::{Among, PredictOptions, Predicted};
+pub use run_file::{
+    DataConfig, EvalConfig, Metrics, Optimiser, Override, Precision, RunFile, StageConfig, TrainConfig,
+};
+pub use run_folder::RunFolder;
+pub use schedule::Schedule;
+pub use trained::Trained;
+pub use trainer::{Outcome, Start, TrainOptions, train};

@@ -1,0 +1,135 @@
+//! Negatives as relevant as the positives, drawn from the whole training split (RMMN's second stage).
+
+use cuemark_core::Rng;
+use cuemark_models::{HardNegatives, Negatives};
+
+use crate::batches::{Batches, query_batch};
+use crate::examples::{Example, Examples};
+use crate::{Result, Trained};
+
+/// The most candidates that are kept for each query and each video: the most relevant ones.
+const KEPT: usize = 100;
+
+/// Queries that are compared with all videos at once.
+const QUERIES_AT_ONCE: usize = 64;
+
+/// Who may be drawn against whom, with the relevance that a model saw.
+pub(crate) struct Candidates {
+    settings: HardNegatives,
+    videos: Vec<Ranked>,
+    queries: Vec<Ranked>,
+}
+
+/// The candidates of one query or video.
+#[derive(Default)]
+struct Ranked {
+    /// Position and relevance, most relevant first.
+    list: Vec<(usize, f64)>,
+    /// Mean relevance of the positives.
+    positive: f64,
+}
+
+/// A batch with what was drawn for it.
+pub(crate) struct Drawn {
+    /// The batch's own examples, then the drawn queries, each once.
+    pub(crate) examples: Vec<usize>,
+    /// For each of the own ones the drawn videos and queries.
+    items: Vec<(Vec<usize>, Vec<usize>)>,
+}
+
+impl Candidates {
+    /// Compares every training query with every training video.
+    pub(crate) fn by(trained: &Trained, batches: &Batches, settings: HardNegatives) -> Result<Self> {
+        let examples = &batches.examples;
+        let Some(corpus) = trained.model.corpus() else {
+            unreachable!("only models that search a corpus ask for negatives")
+        };
+        let coded = trained.encode(corpus, &examples.videos, &batches.footage, QUERIES_AT_ONCE)?;
+        let codes: Vec<_> = coded.iter().map(|(code, _)| code).collect();
+        let mut videos: Vec<Ranked> = Vec::with_capacity(examples.list.len());
+        let mut queries: Vec<Ranked> = examples.videos.iter().map(|_| Ranked::default()).collect();
+        let positions: Vec<usize> = (0..examples.list.len()).collect();
+        for chunk in positions.chunks(QUERIES_AT_ONCE) {
+            let list: Vec<&Example> = chunk.iter().map(|position| &examples.list[*position]).collect();
+            let asked = trained.ready_queries(&query_batch(&list, vec![0; list.len()])?)?;
+            let scores = match corpus.score_videos(&asked, &codes)? {
+                Some(scores) => scores,
+                None => {
+                    let answers = corpus.search(&asked, &codes)?;
+                    answers.iter().map(|answers| answers.iter().map(|answer| answer.video_score).collect()).collect()
+                }
+            };
+            for ((position, example), scores) in chunk.iter().zip(list).zip(scores) {
+                let own = f64::from(scores[example.video]);
+                let mut of_query = Ranked { list: Vec::new(), positive: own };
+                queries[example.video].positive += own / examples.of_video[example.video].len() as f64;
+                for (video, relevance) in scores.iter().enumerate().filter(|(video, _)| *video != example.video) {
+                    let near = batches.similar.as_ref();
+                    if near.is_none_or(|near| !near.is_near(example.truth, video, settings.threshold as f32)) {
+                        of_query.list.push((video, f64::from(*relevance)));
+                        queries[video].push(*position, f64::from(*relevance));
+                    }
+                }
+                of_query.cut();
+                videos.push(of_query);
+            }
+        }
+        queries.iter_mut().for_each(Ranked::cut);
+        Ok(Self { settings, videos, queries })
+    }
+
+    /// Draws negatives for the examples of a batch.
+    pub(crate) fn draw(&self, examples: &Examples, own: &[usize], rng: &mut Rng) -> Drawn {
+        let sampling = self.settings.sampling;
+        let mut drawn = Drawn { examples: own.to_vec(), items: Vec::with_capacity(own.len()) };
+        for position in own {
+            let videos = self.videos[*position].draw(&sampling, sampling.videos, rng);
+            let queries = self.queries[examples.list[*position].video].draw(&sampling, sampling.queries, rng);
+            for query in &queries {
+                if !drawn.examples.contains(query) {
+                    drawn.examples.push(*query);
+                }
+            }
+            drawn.items.push((videos, queries));
+        }
+        drawn
+    }
+}
+
+impl Drawn {
+    /// The drawn videos and queries by their places in the batch; videos that are not there yet are added.
+    pub(crate) fn negatives(&self, examples: &[usize], videos: &mut Vec<usize>) -> Vec<Negatives> {
+        let mut place_of = |video: &usize| {
+            videos.iter().position(|known| known == video).unwrap_or_else(|| {
+                videos.push(*video);
+                videos.len() - 1
+            })
+        };
+        let item = |(query, (of_videos, of_queries)): (usize, &(Vec<usize>, Vec<usize>))| Negatives {
+            query,
+            videos: of_videos.iter().map(&mut place_of).collect(),
+            queries: of_queries.iter().filter_map(|query| examples.iter().position(|known| known == query)).collect(),
+        };
+        self.items.iter().enumerate().map(item).collect()
+    }
+}
+
+impl Ranked {
+    /// Adds a candidate, now and then dropping those that cannot stay, so that memory is bounded.
+    fn push(&mut self, position: usize, relevance: f64) {
+        self.list.push((position, relevance));
+        if self.list.len() >= 4 * KEPT {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        self.list.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        self.list.truncate(KEPT);
+    }
+
+    fn draw(&self, sampling: &cuemark_models::zoo::rmmn::Sampling, count: usize, rng: &mut Rng) -> Vec<usize> {
+        let relevance: Vec<f64> = self.list.iter().map(|(_, relevance)| *relevance).collect();
+        sampling.draw(&relevance, self.positive, count, rng).into_iter().map(|place| self.list[place].0).collect()
+    }
+}

@@ -1,0 +1,270 @@
+//! Answering the queries of a split.
+
+use std::sync::Arc;
+
+use cuemark_core::{Prediction, Predictions, QueryPredictions, Span, Split, Truth, VideoId};
+use cuemark_features::{Durations, FeatureVariant};
+use cuemark_models::{Answer, Batch, Code, Corpus, Proposal, suppress};
+
+use crate::batches::{query_batch, video_batch};
+use crate::examples::{Example, Examples, OutOfReach};
+use crate::footage::{Clips, Footage, Window};
+use crate::text::Reader;
+use crate::{Result, TrainError, Trained};
+
+/// What is asked of a trained model.
+#[derive(Debug, Clone)]
+pub struct PredictOptions {
+    /// Answers kept per query.
+    pub answers: usize,
+    /// Pairs of query and video at a time.
+    pub batch: usize,
+    /// Where each query is searched.
+    pub among: Among,
+    /// **Seconds** of the stretches that long videos are cut into; `None` lets the model see as much as it can.
+    pub window: Option<f64>,
+    /// Features shuffled or zeroed, to see what the model makes of the query alone.
+    pub variant: Option<FeatureVariant>,
+}
+
+/// Where a query is searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Among {
+    /// In the video it was written for.
+    OwnVideo,
+    /// In its pool.
+    Pool,
+    /// In every video of the split.
+    Split,
+}
+
+/// Answers, and what could not be answered.
+#[derive(Debug)]
+pub struct Predicted {
+    /// Best first, in **seconds**.
+    pub predictions: Predictions,
+    /// Moments that no answer could meet.
+    pub out_of_reach: OutOfReach,
+}
+
+/// One stretch of one video that one query is asked of.
+struct Ask {
+    example: usize,
+    window: Window,
+}
+
+impl Trained {
+    /// Answers every query of a split.
+    ///
+    /// # Errors
+    /// When a video has no features, a query names no video or pool, and those of the model.
+    pub fn predict(
+        &self,
+        split: &Split,
+        options: &PredictOptions,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Predicted> {
+        let durations = durations(split);
+        let input = self.model.input();
+        let footage =
+            Footage::open(&self.run.data, durations)?.varied(options.variant).prepared(input.normalise, input.resample);
+        // Which roles count as phrases was decided on the training queries.
+        let train = if input.phrases > 0 { self.run.data.split(&self.run.data.train)?.queries } else { Vec::new() };
+        let reader = self.reader(&train)?;
+        self.answer(split, &footage, &reader, options, progress)
+    }
+
+    pub(crate) fn answer(
+        &self,
+        split: &Split,
+        footage: &Footage,
+        reader: &Reader,
+        options: &PredictOptions,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Predicted> {
+        let everywhere: Vec<VideoId> = split.videos.iter().map(|video| video.id.clone()).collect();
+        let asked = |truth: &Truth| videos_of(truth, options.among, &everywhere);
+        let mut ranked: Vec<Vec<Found>> = split.queries.iter().map(|_| Vec::new()).collect();
+        match self.model.corpus().filter(|_| options.among != Among::OwnVideo) {
+            Some(corpus) => self.search(corpus, split, footage, reader, options, &asked, &mut ranked, progress)?,
+            None => {
+                let examples = Examples::asking(split, reader, &self.vocabulary, asked)?;
+                self.propose(&examples, footage, options, &mut ranked, progress)?;
+            }
+        }
+        let out_of_reach = self.reach(split, footage)?;
+        let lists = split.queries.iter().zip(ranked).map(|(truth, found)| self.list(truth, found, options));
+        Ok(Predicted { predictions: Predictions::any(lists.collect()), out_of_reach })
+    }
+
+    /// Every query against one video at a time.
+    fn propose(
+        &self,
+        examples: &Examples,
+        footage: &Footage,
+        options: &PredictOptions,
+        ranked: &mut [Vec<Found>],
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<()> {
+        let mut asks = Vec::with_capacity(examples.list.len());
+        for (position, example) in examples.list.iter().enumerate() {
+            let windows = footage.windows(&examples.videos[example.video], options.window)?;
+            asks.extend(windows.into_iter().map(|window| Ask { example: position, window }));
+        }
+        for (number, chunk) in asks.chunks(options.batch.max(1)).enumerate() {
+            let list: Vec<&Example> = chunk.iter().map(|ask| &examples.list[ask.example]).collect();
+            let video = |ask: &Ask| &examples.videos[examples.list[ask.example].video];
+            let clips = chunk.iter().map(|ask| footage.clips(video(ask), ask.window)).collect::<Result<Vec<_>>>()?;
+            let batch = Batch {
+                videos: video_batch(chunk.iter().map(|ask| video(ask).clone()).collect(), &clips)?,
+                queries: query_batch(&list, (0..chunk.len()).collect())?,
+                targets: None,
+                other_videos: None,
+                similarity: None,
+                negatives: None,
+            };
+            let proposals = self.model.propose(&self.ready(&batch)?)?;
+            for (((ask, example), clips), proposals) in chunk.iter().zip(&list).zip(&clips).zip(proposals) {
+                let found = self.kept(&proposals, options);
+                ranked[example.truth].extend(found.iter().map(|found| Found::new(video(ask), clips, *found)));
+            }
+            progress((number * options.batch + chunk.len()).min(asks.len()), asks.len());
+        }
+        Ok(())
+    }
+
+    /// Every query against all videos at once.
+    #[allow(clippy::too_many_arguments)] // one call; a struct would only repeat the names
+    fn search(
+        &self,
+        corpus: &dyn Corpus,
+        split: &Split,
+        footage: &Footage,
+        reader: &Reader,
+        options: &PredictOptions,
+        asked: &dyn Fn(&Truth) -> Result<Vec<VideoId>>,
+        ranked: &mut [Vec<Found>],
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<()> {
+        let every = Examples::asking(split, reader, &self.vocabulary, asked)?;
+        let codes = self.encode(corpus, &every.videos, footage, options.batch)?;
+        let mut next = 0;
+        while next < every.list.len() {
+            let truth = every.list[next].truth;
+            let of_truth: Vec<&Example> =
+                every.list[next..].iter().take_while(|example| example.truth == truth).collect();
+            next += of_truth.len();
+            let queries = self.ready_queries(&query_batch(&of_truth[..1], vec![0])?)?;
+            let videos: Vec<&(Code, Arc<Clips>)> = of_truth.iter().map(|example| &codes[example.video]).collect();
+            let codes: Vec<&Code> = videos.iter().map(|(code, _)| code).collect();
+            let answers: Vec<Answer> = corpus.search(&queries, &codes)?.into_iter().next().unwrap_or_default();
+            for ((example, (_, clips)), answer) in of_truth.iter().zip(videos).zip(answers) {
+                let video = &every.videos[example.video];
+                let found = self.kept(&answer.moments, options);
+                ranked[truth].extend(found.iter().map(|found| Found::new(video, clips, *found)));
+            }
+            progress(next, every.list.len());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn encode(
+        &self,
+        corpus: &dyn Corpus,
+        videos: &[VideoId],
+        footage: &Footage,
+        batch: usize,
+    ) -> Result<Vec<(Code, Arc<Clips>)>> {
+        let mut codes = Vec::with_capacity(videos.len());
+        for chunk in videos.chunks(batch.max(1)) {
+            let clips = chunk.iter().map(|video| footage.whole(video)).collect::<Result<Vec<_>>>()?;
+            let batch = video_batch(chunk.to_vec(), &clips)?.to_device(&self.device)?;
+            codes.extend(corpus.encode(&batch)?.into_iter().zip(clips));
+        }
+        Ok(codes)
+    }
+
+    /// The best of one video, overlaps dropped; more than are wanted, since stretches of one video are joined later.
+    fn kept(&self, proposals: &[Proposal], options: &PredictOptions) -> Vec<Proposal> {
+        suppress(proposals, self.model.nms().unwrap_or(1.0), options.answers)
+    }
+
+    fn list(&self, truth: &Truth, mut found: Vec<Found>, options: &PredictOptions) -> QueryPredictions {
+        found.sort_by(|a, b| b.score.total_cmp(&a.score));
+        let threshold = self.model.nms().unwrap_or(1.0);
+        let mut kept: Vec<Found> = Vec::new();
+        for found in found {
+            let clashes = |earlier: &Found| earlier.video == found.video && earlier.span.iou(found.span) > threshold;
+            if kept.len() < options.answers && !kept.iter().any(clashes) {
+                kept.push(found);
+            }
+        }
+        let whole = |span: Span| truth.duration().map_or(span, |duration| span.clip_to(duration));
+        let own = truth.video.as_ref().map(|video| &video.id);
+        let prediction = |found: Found| {
+            let span = if own == Some(&found.video) { whole(found.span) } else { found.span };
+            Prediction { video: Some(found.video), span, score: Some(f64::from(found.score)) }
+        };
+        QueryPredictions {
+            query: truth.query.id.clone(),
+            ranked: kept.into_iter().map(prediction).collect(),
+            saliency: None,
+            extra: cuemark_core::Extra::default(),
+        }
+    }
+
+    /// Counts the moments of a split that no answer could meet.
+    fn reach(&self, split: &Split, footage: &Footage) -> Result<OutOfReach> {
+        let mut counted = Examples {
+            videos: Vec::new(),
+            list: Vec::new(),
+            of_video: Vec::new(),
+            out_of_reach: OutOfReach::default(),
+        };
+        let shortest = 1.0 / self.model.input().resample.rows().max(1) as f64;
+        for moment in split.queries.iter().flat_map(Truth::right) {
+            // Pools name videos that need not have features when only own videos are searched.
+            let Ok(windows) = footage.windows(&moment.video, None) else { continue };
+            let Some(last) = windows.last() else { continue };
+            let clips = footage.clips(&moment.video, *last)?;
+            counted.count_reach(moment.span, clips.start + clips.covered, shortest);
+        }
+        Ok(counted.out_of_reach)
+    }
+}
+
+/// An answer in seconds.
+#[derive(Debug, Clone)]
+struct Found {
+    video: VideoId,
+    span: Span,
+    score: f32,
+}
+
+impl Found {
+    fn new(video: &VideoId, clips: &Clips, proposal: Proposal) -> Self {
+        let at = |fraction: f64| clips.start + fraction.clamp(0.0, 1.0) * clips.covered;
+        let span = Span::new(at(proposal.span.start()), at(proposal.span.end())).unwrap_or_else(|_| Span::whole(0.0));
+        Self { video: video.clone(), span, score: proposal.score }
+    }
+}
+
+fn videos_of(truth: &Truth, among: Among, everywhere: &[VideoId]) -> Result<Vec<VideoId>> {
+    let lacks = |problem| TrainError::Query { query: truth.query.id.to_string(), problem };
+    match among {
+        Among::OwnVideo => {
+            let own = truth.video.as_ref().map(|video| &video.id);
+            let own = own.or_else(|| truth.right().next().map(|moment| &moment.video));
+            own.map(|video| vec![video.clone()]).ok_or_else(|| lacks("names no video to search in"))
+        }
+        Among::Pool => truth.pool.clone().ok_or_else(|| lacks("has no pool to search in")),
+        Among::Split => Ok(everywhere.to_vec()),
+    }
+}
+
+/// How long each video of a split lasts, where it says.
+pub(crate) fn durations(split: &Split) -> Durations {
+    let of_videos = split.videos.iter();
+    let of_queries = split.queries.iter().filter_map(|truth| truth.video.as_ref());
+    of_videos.chain(of_queries).filter_map(|video| Some((video.id.clone(), video.duration?))).collect()
+}

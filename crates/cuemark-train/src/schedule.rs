@@ -1,0 +1,142 @@
+//! How the learning rate changes over a stage.
+
+use serde::{Deserialize, Serialize};
+
+/// How the learning rate changes over a stage.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Schedule {
+    /// It does not. Default.
+    #[default]
+    Constant,
+    /// Times `factor` after each of these epochs.
+    Milestones {
+        /// Epochs, from 1, after which the rate falls.
+        epochs: Vec<usize>,
+        /// What it is multiplied by. Default: 0.1
+        #[serde(default = "tenth")]
+        factor: f64,
+    },
+    /// Rises to full over the warm-up, then falls evenly to 0.
+    Linear {
+        /// Share of all steps that warms up. Default: 0
+        #[serde(default)]
+        warm_up: f64,
+    },
+    /// Rises to full over the warm-up, then falls along half a cosine to 0.
+    Cosine {
+        /// Share of all steps that warms up. Default: 0
+        #[serde(default)]
+        warm_up: f64,
+    },
+    /// Times `factor` after every epoch.
+    Exponential {
+        /// What it is multiplied by.
+        factor: f64,
+    },
+    /// Times `factor` whenever `patience` evaluations in a row brought nothing better.
+    Plateau {
+        /// What it is multiplied by. Default: 0.5
+        #[serde(default = "half")]
+        factor: f64,
+        /// Evaluations without anything better. Default: 3
+        #[serde(default = "three")]
+        patience: usize,
+    },
+}
+
+fn tenth() -> f64 {
+    0.1
+}
+
+fn half() -> f64 {
+    0.5
+}
+
+fn three() -> usize {
+    3
+}
+
+/// How far a stage has come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Progress {
+    /// Steps done, this one not counted.
+    pub(crate) step: usize,
+    /// Steps of one epoch.
+    pub(crate) per_epoch: usize,
+    /// Steps of the whole stage.
+    pub(crate) total: usize,
+    /// Evaluations in a row that brought nothing better, summed up as falls so far.
+    pub(crate) plateaus: usize,
+}
+
+impl Schedule {
+    /// The factor on the stage's rate for the next step.
+    pub(crate) fn factor(&self, at: Progress) -> f64 {
+        let epochs_done = at.step / at.per_epoch.max(1);
+        match self {
+            Self::Constant => 1.0,
+            Self::Milestones { epochs, factor } => {
+                factor.powi(epochs.iter().filter(|epoch| **epoch <= epochs_done).count() as i32)
+            }
+            Self::Exponential { factor } => factor.powi(epochs_done as i32),
+            Self::Plateau { factor, .. } => factor.powi(at.plateaus as i32),
+            Self::Linear { warm_up } => warmed(at, *warm_up, |left| left),
+            Self::Cosine { warm_up } => warmed(at, *warm_up, |left| 0.5 - 0.5 * (std::f64::consts::PI * left).cos()),
+        }
+    }
+
+    /// Whether `stale` evaluations in a row make the rate fall.
+    pub(crate) fn falls_after(&self, stale: usize) -> bool {
+        matches!(self, Self::Plateau { patience, .. } if stale > 0 && stale.is_multiple_of((*patience).max(1)))
+    }
+}
+
+/// Up over the warm-up, then `down` of the share of steps that is left.
+fn warmed(at: Progress, warm_up: f64, down: impl Fn(f64) -> f64) -> f64 {
+    let warm = (warm_up.clamp(0.0, 1.0) * at.total as f64).floor();
+    let step = at.step as f64;
+    if step < warm {
+        return (step + 1.0) / warm;
+    }
+    let left = (at.total as f64 - step) / (at.total as f64 - warm).max(1.0);
+    down(left.clamp(0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn factor(schedule: &Schedule, step: usize) -> f64 {
+        schedule.factor(Progress { step, per_epoch: 10, total: 100, plateaus: 0 })
+    }
+
+    #[test]
+    fn milestones_act_after_their_epoch() {
+        let schedule = Schedule::Milestones { epochs: vec![2, 5], factor: 0.1 };
+        assert_eq!(factor(&schedule, 19), 1.0);
+        assert_eq!(factor(&schedule, 20), 0.1);
+        assert!((factor(&schedule, 50) - 0.01).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_warm_up_rises_to_the_full_rate_and_the_rest_falls_to_nothing() {
+        let schedule = Schedule::Linear { warm_up: 0.2 };
+        assert_eq!(factor(&schedule, 0), 0.05);
+        assert_eq!(factor(&schedule, 19), 1.0);
+        assert_eq!(factor(&schedule, 20), 1.0);
+        assert_eq!(factor(&schedule, 60), 0.5);
+        let cosine = Schedule::Cosine { warm_up: 0.0 };
+        assert_eq!(factor(&cosine, 0), 1.0);
+        assert!((factor(&cosine, 50) - 0.5).abs() < 1e-12);
+        assert!(factor(&cosine, 99) < 0.001);
+    }
+
+    #[test]
+    fn plateaus_act_at_every_multiple_of_their_patience() {
+        let schedule = Schedule::Plateau { factor: 0.5, patience: 3 };
+        let falls: Vec<usize> = (0..8).filter(|stale| schedule.falls_after(*stale)).collect();
+        assert_eq!(falls, [3, 6]);
+        assert!(!Schedule::Constant.falls_after(3));
+    }
+}

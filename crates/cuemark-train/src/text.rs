@@ -1,0 +1,116 @@
+//! Queries as numbers: words, markers, phrases, parses.
+
+use std::borrow::Cow;
+
+use cuemark_core::{Query, Truth};
+use cuemark_formats::Source;
+use cuemark_models::{Input, Text};
+use cuemark_text::{Parse, ParseFile, ParseProvider, Relation, ShallowParser, Vocabulary, verb_lemma, verbs, words_of};
+use rustc_hash::FxHashMap;
+
+use crate::{DataConfig, Result};
+
+/// The most verbs that a model's dictionary of actions holds.
+const VERBS: usize = 80;
+
+/// Roles that occur less often than this share of the most frequent one are no phrases.
+const RARE_ROLE: f64 = 0.1;
+
+/// Takes queries apart the way one model wants them.
+pub(crate) struct Reader {
+    provider: Box<dyn ParseProvider>,
+    parses: bool,
+    phrases: usize,
+    markers: bool,
+    roles: Vec<Option<Relation>>,
+}
+
+/// One query, taken apart.
+pub(crate) struct ReadQuery {
+    /// Its words, lower case.
+    pub(crate) words: Vec<String>,
+    /// How they hang together.
+    pub(crate) parse: Option<Parse>,
+    /// Its phrases, as ranges of its words.
+    pub(crate) phrases: Vec<std::ops::Range<usize>>,
+}
+
+impl Reader {
+    /// A reader for a model that wants `input`; the roles that count as phrases are those of `train`.
+    pub(crate) fn new(data: &DataConfig, input: &Input, train: &[Truth]) -> Result<Self> {
+        let provider: Box<dyn ParseProvider> = match data.parses() {
+            Some(path) => Box::new(WithFallback(ParseFile::read(&Source::new(path))?)),
+            None => Box::new(ShallowParser),
+        };
+        let markers = input.text == Text::Tokens;
+        let mut reader = Self { provider, parses: input.parses, phrases: input.phrases, markers, roles: Vec::new() };
+        if input.phrases > 0 {
+            reader.roles = reader.frequent_roles(train)?;
+        }
+        Ok(reader)
+    }
+
+    fn frequent_roles(&self, train: &[Truth]) -> Result<Vec<Option<Relation>>> {
+        let mut counts: FxHashMap<Option<Relation>, usize> = FxHashMap::default();
+        for truth in train {
+            for role in self.provider.parse(&truth.query)?.roles() {
+                *counts.entry(role.relation).or_default() += 1;
+            }
+        }
+        let most = counts.values().copied().max().unwrap_or(0) as f64;
+        Ok(counts.into_iter().filter(|(_, count)| *count as f64 >= RARE_ROLE * most).map(|(role, _)| role).collect())
+    }
+
+    /// Takes one query apart.
+    pub(crate) fn read(&self, query: &Query) -> Result<ReadQuery> {
+        if !self.parses && self.phrases == 0 {
+            return Ok(ReadQuery { words: words_of(&query.text), parse: None, phrases: Vec::new() });
+        }
+        let (words, parse) = self.provider.parse(query)?.in_words();
+        let roles = parse.roles().into_iter().filter(|role| self.roles.contains(&role.relation));
+        let mut phrases: Vec<_> = roles.map(|role| role.tokens).filter(|tokens| !tokens.is_empty()).collect();
+        phrases.truncate(self.phrases);
+        if phrases.is_empty() && self.phrases > 0 {
+            // A sentence without a phrase is its own only one.
+            phrases.push(0..words.len());
+        }
+        Ok(ReadQuery { words, parse: self.parses.then_some(parse), phrases })
+    }
+
+    /// Words as numbers, between markers where the model wants them. A sentence without a word is one unknown word.
+    pub(crate) fn numbers(&self, words: &[String], vocabulary: &Vocabulary) -> Vec<u32> {
+        let mut ids: Vec<u32> = words.iter().map(|word| vocabulary.id(word)).collect();
+        if ids.is_empty() {
+            ids.push(Vocabulary::UNKNOWN);
+        }
+        if self.markers {
+            ids.insert(0, Vocabulary::START);
+            ids.push(Vocabulary::END);
+        }
+        ids
+    }
+}
+
+/// Queries that a file of parses does not have are parsed by ourselves: people bring new sentences.
+struct WithFallback(ParseFile);
+
+impl ParseProvider for WithFallback {
+    fn parse(&self, query: &Query) -> cuemark_text::Result<Cow<'_, Parse>> {
+        self.0.parse(query).or_else(|_| ShallowParser.parse(query).map(|parse| Cow::Owned(parse.into_owned())))
+    }
+}
+
+/// The most frequent verbs of the queries, each in the form in which it occurs most often; the most frequent first.
+pub(crate) fn frequent_verbs(train: &[Truth], vocabulary: &Vocabulary) -> Vec<String> {
+    let mut counts: FxHashMap<String, usize> = FxHashMap::default();
+    for truth in train {
+        for verb in verbs(&truth.query.text) {
+            *counts.entry(verb).or_default() += 1;
+        }
+    }
+    let mut counted: Vec<(String, usize)> = counts.into_iter().collect();
+    counted.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+    // The vocabulary lists frequent words first, so the first form found is the most frequent one.
+    let form = |verb: &String| vocabulary.words().iter().find(|word| verb_lemma(word) == *verb).cloned();
+    counted.iter().filter_map(|(verb, _)| form(verb)).take(VERBS).collect()
+}

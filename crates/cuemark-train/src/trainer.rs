@@ -1,0 +1,462 @@
+//! The loop: batches in, checkpoints out, resumable at every step.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use cuemark_core::{Predictions, Rng, Split, Truth};
+use cuemark_features::Prefetch;
+use cuemark_formats::{Overwrite, PredictionFormat, WholeFile, write_predictions};
+use cuemark_metrics::{Overrides, Plan, evaluate};
+use cuemark_models::{Batch, BatchBy};
+use cuemark_tensor::optim::{Adam, AdamConfig, Group, WeightDecay, clip_factor, gradient_norm};
+use cuemark_tensor::{DType, Device, Pass, Tensor, allow_tf32};
+use indexmap::IndexMap;
+use serde_json::json;
+
+use crate::batches::Batches;
+use crate::checkpoint::{self, State};
+use crate::examples::Examples;
+use crate::footage::Footage;
+use crate::log::{Evaluated, Event, Watch};
+use crate::negatives::Candidates;
+use crate::predict::{Among, PredictOptions, durations};
+use crate::schedule::Progress;
+use crate::similar::Similar;
+use crate::text::Reader;
+use crate::{Optimiser, Precision, Result, RunFile, RunFolder, StageConfig, TrainError, Trained};
+
+/// The longest that work may be lost to a crash between two evaluations.
+const SAVE_EVERY: Duration = Duration::from_secs(300);
+
+/// Batches that wait ready.
+const AHEAD: usize = 4;
+
+/// Lines of the log per epoch.
+const LINES_PER_EPOCH: usize = 10;
+
+/// Where and how a run happens.
+#[derive(Debug)]
+pub struct TrainOptions {
+    /// What it computes on.
+    pub device: Device,
+    /// The folder it leaves.
+    pub folder: RunFolder,
+    /// Whether it begins or goes on.
+    pub start: Start,
+    /// Set from outside to end the run after the step it is at; it can be resumed.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Whether a run begins or goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// From the beginning; what is in the folder may be replaced or not.
+    Fresh(Overwrite),
+    /// From the last checkpoint; from the beginning when there is none.
+    Resume,
+}
+
+impl TrainOptions {
+    fn overwrite(&self) -> Overwrite {
+        match self.start {
+            Start::Fresh(overwrite) => overwrite,
+            // A folder without a checkpoint has nothing to lose.
+            Start::Resume => Overwrite::Force,
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// Steps made in all, earlier sittings included.
+    pub steps: usize,
+    /// Best score on the validation split, a fraction.
+    pub best: Option<f64>,
+    /// The step of the best score.
+    pub best_step: usize,
+    /// Whether it was stopped from outside.
+    pub stopped: bool,
+    /// **Seconds** of this sitting.
+    pub seconds: f64,
+    /// Share of the steps' time that was spent waiting for data.
+    pub waiting: f64,
+}
+
+/// Trains what a run file describes.
+///
+/// The same run file on the same device gives the same numbers, however often it is stopped and resumed: every draw comes from the
+/// seed and the number of the step.
+///
+/// # Errors
+/// When something the run needs is missing or broken, named; when the loss is no longer finite; when the folder cannot be written.
+pub fn train(run: &RunFile, options: &TrainOptions, watch: Watch<'_>) -> Result<Outcome> {
+    allow_tf32(run.train.precision != Precision::F32);
+    let resumed = options.start == Start::Resume && options.folder.last().is_file();
+    if resumed {
+        options.folder.check_same(run)?;
+    } else {
+        options.folder.check_free(options.overwrite())?;
+    }
+    let sitting = Sitting::begin(run, options, resumed)?;
+    // Nothing is written before everything that the run needs was found to be there.
+    if !resumed {
+        options.folder.create(run)?;
+        sitting.trained.write_words(&options.folder)?;
+    }
+    sitting.run(watch)
+}
+
+/// One uninterrupted stretch of a run.
+struct Sitting<'a> {
+    run: &'a RunFile,
+    options: &'a TrainOptions,
+    trained: Trained,
+    batches: Arc<Batches>,
+    val: Split,
+    val_footage: Footage,
+    reader: Reader,
+    state: State,
+    optimiser: Option<Adam>,
+    saved: HashMap<String, Tensor>,
+    last_save: Instant,
+    waited: Duration,
+    stepping: Duration,
+}
+
+impl<'a> Sitting<'a> {
+    fn begin(run: &'a RunFile, options: &'a TrainOptions, resumed: bool) -> Result<Self> {
+        let (train, val) = (run.data.split(&run.data.train)?, run.data.split(&run.data.val)?);
+        for split in [&train, &val] {
+            if split.queries.is_empty() {
+                let why = "it has no query".to_owned();
+                return Err(TrainError::EmptySplit { split: split.name.clone(), why });
+            }
+        }
+        let footage = Footage::open(&run.data, durations(&train))?;
+        let (trained, state, saved) = if resumed {
+            let path = options.folder.last();
+            let (tensors, state) = checkpoint::load(&path, &options.device)?;
+            (Trained::open_checkpoint(&options.folder, &path, &options.device)?, state, tensors)
+        } else {
+            let trained = Trained::fresh(run, &train.queries, &footage, &options.device)?;
+            (trained, State { model: run.model.clone(), ..State::default() }, HashMap::new())
+        };
+        let input = trained.model.input();
+        let footage = footage.prepared(input.normalise, input.resample);
+        let reader = trained.reader(&train.queries)?;
+        let shortest = 1.0 / input.resample.rows().max(1) as f64;
+        let examples =
+            Examples::of(&train, &reader, &trained.vocabulary)?.for_training(&footage, shortest, &train.name)?;
+        let similar = if input.similarity { Some(Similar::of_training(&train.queries, &examples)?) } else { None };
+        let val_footage = Footage::open(&run.data, durations(&val))?.prepared(input.normalise, input.resample);
+        let batches =
+            Arc::new(Batches { examples, footage: Arc::new(footage), input, similar, candidates: Mutex::default() });
+        Ok(Self {
+            run,
+            options,
+            trained,
+            batches,
+            val,
+            val_footage,
+            reader,
+            state,
+            optimiser: None,
+            saved,
+            last_save: Instant::now(),
+            waited: Duration::ZERO,
+            stepping: Duration::ZERO,
+        })
+    }
+
+    fn run(mut self, watch: Watch<'_>) -> Result<Outcome> {
+        let began = Instant::now();
+        let device = format!("{:?}", self.options.device.location());
+        self.options.folder.write_versions(&device, self.batches.footage.recipe().as_ref())?;
+        self.options.folder.rewind_log(self.state.step)?;
+        let steps = self.run.train.stages.iter().map(|stage| stage.epochs * self.per_epoch(stage)).sum();
+        watch(&Event::Started {
+            parameters: self.trained.parameters(),
+            examples: self.batches.examples.list.len(),
+            out_of_reach: self.batches.examples.out_of_reach,
+            steps,
+            done: self.state.step,
+        });
+        let mut stopped = false;
+        while !self.state.done && !stopped {
+            stopped = !self.stage(watch)?;
+        }
+        if stopped {
+            self.save_last()?;
+            watch(&Event::Stopped { step: self.state.step });
+        }
+        Ok(Outcome {
+            steps: self.state.step,
+            best: self.state.best,
+            best_step: self.state.best_step,
+            stopped,
+            seconds: began.elapsed().as_secs_f64(),
+            waiting: self.waited.as_secs_f64() / self.stepping.as_secs_f64().max(1e-9),
+        })
+    }
+
+    fn by_video(&self) -> bool {
+        self.batches.input.batch_by == BatchBy::Videos
+    }
+
+    fn per_epoch(&self, stage: &StageConfig) -> usize {
+        self.batches.examples.epoch(self.by_video(), stage.batch, Rng::new(0)).len()
+    }
+
+    /// Runs the stage that the state is in to its end; `false` when it was stopped before.
+    fn stage(&mut self, watch: Watch<'_>) -> Result<bool> {
+        let stage = self.run.train.stages[self.state.stage].clone();
+        let per_epoch = self.per_epoch(&stage);
+        let total = stage.epochs * per_epoch;
+        self.optimiser = Some(self.optimiser(&stage)?);
+        self.prepare_negatives()?;
+        while self.state.stage_step < total && !self.out_of_patience() {
+            if !self.epoch(&stage, per_epoch, total, watch)? {
+                return Ok(false);
+            }
+        }
+        self.state.done = self.state.stage + 1 == self.run.train.stages.len();
+        if !self.state.done {
+            self.next_stage()?;
+        }
+        self.save_last()?;
+        Ok(true)
+    }
+
+    /// Negatives are drawn by the relevance that the weights see which the stage began with, resumed or not.
+    fn prepare_negatives(&self) -> Result<()> {
+        let candidates = match self.trained.model.hard_negatives(self.state.stage) {
+            None => None,
+            Some(settings) => {
+                let began = self.options.folder.began(self.state.stage);
+                let trained = Trained::open_checkpoint(&self.options.folder, &began, &self.options.device)?;
+                Some(Arc::new(Candidates::by(&trained, &self.batches, settings)?))
+            }
+        };
+        *self.batches.candidates.lock().unwrap_or_else(PoisonError::into_inner) = candidates;
+        Ok(())
+    }
+
+    fn out_of_patience(&self) -> bool {
+        self.run.eval.patience.is_some_and(|patience| self.state.stale >= patience)
+    }
+
+    /// The next stage begins with the best weights of this one and a fresh optimiser.
+    fn next_stage(&mut self) -> Result<()> {
+        if self.options.folder.best().is_file() {
+            self.trained = Trained::open(&self.options.folder, &self.options.device)?;
+        }
+        self.saved.clear();
+        let state = &mut self.state;
+        (state.stage, state.stage_step) = (state.stage + 1, 0);
+        (state.best, state.stale, state.plateaus) = (None, 0, 0);
+        checkpoint::save(&self.options.folder.began(self.state.stage), &self.weights(), &self.state)
+    }
+
+    /// Runs the rest of the current epoch; `false` when it was stopped.
+    fn epoch(&mut self, stage: &StageConfig, per_epoch: usize, total: usize, watch: Watch<'_>) -> Result<bool> {
+        let (seed, number) = (self.run.train.seed, self.state.stage);
+        let epoch = self.state.stage_step / per_epoch + 1;
+        let order = Rng::stream(seed, &format!("order of epoch {epoch} of stage {number}"));
+        let plan = self.batches.examples.epoch(self.by_video(), stage.batch, order);
+        let first = self.state.stage_step % per_epoch;
+        let jobs: Vec<(usize, Vec<usize>)> = plan
+            .into_iter()
+            .enumerate()
+            .skip(first)
+            .map(|(place, batch)| ((epoch - 1) * per_epoch + place, batch))
+            .collect();
+        let batches = Arc::clone(&self.batches);
+        let make = move |(step, examples): &(usize, Vec<usize>)| {
+            batches.training(examples, &mut Rng::stream(seed, &format!("batch {step} of stage {number}")))
+        };
+        let mut ready = Prefetch::new(jobs, self.run.train.workers, AHEAD, make);
+        let evaluate_every = ((self.run.eval.every * per_epoch as f64).round() as usize).max(1);
+        let log_every = (per_epoch / LINES_PER_EPOCH).max(1);
+        while let Some(batch) = ready.next() {
+            let began = Instant::now();
+            let batch = batch?;
+            let loss = self.step(stage, per_epoch, total, epoch, &batch)?;
+            self.stepping += began.elapsed();
+            let step = self.state.stage_step;
+            if step.is_multiple_of(log_every) || step == total {
+                self.log_loss(stage, per_epoch, total)?;
+            }
+            let throughput = batch.len() as f64 / began.elapsed().as_secs_f64().max(1e-9);
+            watch(&Event::Step { step: self.state.step, loss, throughput });
+            if step.is_multiple_of(evaluate_every) || step == total {
+                let evaluated = self.evaluate(stage, per_epoch)?;
+                watch(&Event::Evaluated(evaluated));
+                self.save_last()?;
+                if self.out_of_patience() {
+                    break;
+                }
+            } else if self.last_save.elapsed() > SAVE_EVERY {
+                self.save_last()?;
+            }
+            if self.options.stop.load(Ordering::Relaxed) {
+                self.waited += ready.waited();
+                return Ok(false);
+            }
+        }
+        self.waited += ready.waited();
+        self.stepping += ready.waited();
+        Ok(true)
+    }
+
+    fn progress(&self, per_epoch: usize, total: usize) -> Progress {
+        Progress { step: self.state.stage_step, per_epoch, total, plateaus: self.state.plateaus }
+    }
+
+    /// One step; its loss.
+    fn step(
+        &mut self,
+        stage: &StageConfig,
+        per_epoch: usize,
+        total: usize,
+        epoch: usize,
+        batch: &Batch,
+    ) -> Result<f64> {
+        let rate = stage.rate * stage.schedule.factor(self.progress(per_epoch, total));
+        let purpose = format!("step {} of stage {}", self.state.stage_step, self.state.stage);
+        let pass = Pass::training(self.state.stage, epoch, Rng::stream(self.run.train.seed, &purpose));
+        let loss = self.trained.model.loss(&self.trained.ready(batch)?, &pass)?.total;
+        let mut gradients = loss.backward()?;
+        for (name, var) in self.trained.params.trainable() {
+            if self.trained.model.rate(&name, &pass) == 0.0 {
+                gradients.remove(var.as_tensor());
+            }
+        }
+        let value = f64::from(loss.to_dtype(DType::F32)?.to_scalar::<f32>()?);
+        if !value.is_finite() {
+            return Err(TrainError::Diverged { loss: value, step: self.state.step + 1 });
+        }
+        let Some(optimiser) = &mut self.optimiser else { unreachable!("every stage begins with one") };
+        let factor = match stage.clip_norm {
+            Some(limit) => clip_factor(gradient_norm(optimiser.parameters(), &gradients)?, limit),
+            None => 1.0,
+        };
+        optimiser.step(&gradients, rate, factor)?;
+        self.state.step += 1;
+        self.state.stage_step += 1;
+        self.state.loss_sum += value;
+        self.state.loss_count += 1;
+        Ok(value)
+    }
+
+    fn optimiser(&self, stage: &StageConfig) -> Result<Adam> {
+        let weight_decay = match stage.optimiser {
+            Optimiser::Adam => WeightDecay::InGradient(stage.weight_decay),
+            Optimiser::Adamw => WeightDecay::Decoupled(stage.weight_decay),
+        };
+        let [beta1, beta2] = stage.betas;
+        let config = AdamConfig { beta1, beta2, eps: stage.eps, weight_decay };
+        let parameters = self.trained.params.trainable();
+        // A parameter that is frozen in some epochs takes part with the rate it has in the others.
+        let last = Pass::training(self.state.stage, usize::MAX, Rng::new(0));
+        let group = |(name, _): &(String, _)| Group {
+            prefix: name.clone(),
+            rate: self.trained.model.rate(name, &last),
+            weight_decay,
+        };
+        let groups: Vec<Group> = parameters.iter().map(group).filter(|group| group.rate != 1.0).collect();
+        let mut adam = Adam::new(parameters, config, &groups)?;
+        let mut state: HashMap<String, Tensor> = HashMap::new();
+        for (name, tensor) in &self.saved {
+            let Some(name) = name.strip_prefix(OPTIMISER) else { continue };
+            let tensor = if name.ends_with(".steps") { tensor.to_dtype(DType::U32)? } else { tensor.clone() };
+            state.insert(name.to_owned(), tensor);
+        }
+        if !state.is_empty() {
+            adam.load_state(&state)?;
+        }
+        Ok(adam)
+    }
+
+    /// Answers and scores the validation split, and keeps the weights if they are the best so far.
+    fn evaluate(&mut self, stage: &StageConfig, per_epoch: usize) -> Result<Evaluated> {
+        let eval = &self.run.eval;
+        let among =
+            if self.val.queries.iter().all(|truth| truth.pool.is_some()) { Among::Pool } else { Among::OwnVideo };
+        let options = PredictOptions { answers: eval.answers, batch: eval.batch, among, window: None, variant: None };
+        let predicted = self.trained.answer(&self.val, &self.val_footage, &self.reader, &options, &mut |_, _| {})?;
+        let metrics = score(eval.metrics()?, &self.val.queries, &predicted.predictions)?;
+        let score = metrics.values().sum::<f64>() / metrics.len().max(1) as f64;
+        let best = self.state.best.is_none_or(|best| score > best);
+        let state = &mut self.state;
+        state.stale = if best { 0 } else { state.stale + 1 };
+        if stage.schedule.falls_after(state.stale) {
+            state.plateaus += 1;
+        }
+        if best {
+            (state.best, state.best_step) = (Some(score), state.step);
+            checkpoint::save(&self.options.folder.best(), &self.weights(), &self.state)?;
+            self.write_predictions(&predicted.predictions)?;
+        }
+        let evaluated = Evaluated {
+            step: self.state.step,
+            epoch: self.state.stage_step as f64 / per_epoch as f64,
+            split: self.val.name.clone(),
+            metrics,
+            score,
+            best,
+        };
+        self.options.folder.log(&evaluated)?;
+        Ok(evaluated)
+    }
+
+    fn write_predictions(&self, predictions: &Predictions) -> Result<()> {
+        let mut file = WholeFile::create(self.options.folder.predictions(), Overwrite::Force)?;
+        write_predictions(predictions, PredictionFormat::Cuemark, &mut file)?;
+        Ok(file.finish()?)
+    }
+
+    fn log_loss(&mut self, stage: &StageConfig, per_epoch: usize, total: usize) -> Result<()> {
+        let line = json!({
+            "step": self.state.step,
+            "stage": self.state.stage,
+            "epoch": self.state.stage_step as f64 / per_epoch as f64,
+            "loss": self.state.loss_sum / self.state.loss_count.max(1) as f64,
+            "rate": stage.rate * stage.schedule.factor(self.progress(per_epoch, total)),
+        });
+        (self.state.loss_sum, self.state.loss_count) = (0.0, 0);
+        self.options.folder.log(&line)
+    }
+
+    fn weights(&self) -> Vec<(String, Tensor)> {
+        self.trained.params.vars().into_iter().map(|(name, var)| (name, var.as_tensor().clone())).collect()
+    }
+
+    /// Everything that the next step depends on.
+    fn save_last(&mut self) -> Result<()> {
+        let mut tensors = self.weights();
+        if let Some(optimiser) = self.optimiser.as_ref().filter(|_| self.state.stage_step > 0) {
+            tensors.extend(optimiser.state()?.into_iter().map(|(name, tensor)| (format!("{OPTIMISER}{name}"), tensor)));
+        }
+        checkpoint::save(&self.options.folder.last(), &tensors, &self.state)?;
+        self.last_save = Instant::now();
+        Ok(())
+    }
+}
+
+/// What the optimiser's tensors begin with in a checkpoint.
+const OPTIMISER: &str = "optimiser.";
+
+/// The metrics of answers, fractions, by name.
+fn score(
+    metrics: Vec<cuemark_metrics::MetricName>,
+    truths: &[Truth],
+    predictions: &Predictions,
+) -> Result<IndexMap<String, f64>> {
+    let plan = Plan::plain(metrics, Overrides::default());
+    let evaluation =
+        evaluate(&plan, truths, predictions, &|sentence| cuemark_text::verbs(sentence).into_iter().next())?;
+    Ok(evaluation.columns.iter().filter_map(|column| Some((column.name.to_string(), column.mean()?))).collect())
+}

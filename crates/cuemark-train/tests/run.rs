@@ -1,0 +1,278 @@
+//! Whole runs on a small world: learning, stopping, resuming, answering, and everything that can be wrong with the input.
+#![allow(clippy::unwrap_used)] // a test may panic
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_formats::Overwrite;
+use cuemark_tensor::Device;
+use cuemark_train::{
+    Among, Event, Outcome, Override, PredictOptions, RunFile, RunFolder, Start, TrainError, TrainOptions, Trained,
+    train,
+};
+use cuemark_world::{WorldOptions, make};
+
+struct Scene {
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let scene = Self { folder: tempfile::tempdir().unwrap() };
+        let options = WorldOptions { videos: 40, ..WorldOptions::default() };
+        make(&options, &scene.path("world"), &|_| {}).unwrap();
+        scene
+    }
+
+    fn path(&self, name: &str) -> Utf8PathBuf {
+        Utf8Path::from_path(self.folder.path()).unwrap().join(name)
+    }
+
+    fn run(&self, more: &[(&str, &str)]) -> Result<RunFile, TrainError> {
+        let text = format!(
+            "
+            [model]
+            name = '2d-tan'
+            map = {{ pre_clips = 8, clips = 8, counts = [7] }}
+            hidden = 16
+            lstm_layers = 1
+            kernel = 3
+            layers = 2
+            [data]
+            dataset = 'world'
+            root = '{}'
+            word_width = 12
+            [train]
+            epochs = 2
+            batch = 8
+            rate = 3e-3
+            seed = 5
+            clip_norm = 5.0
+            [eval]
+            every = 0.5
+            ",
+            self.path("world")
+        );
+        let over = |(key, value): &(&str, &str)| Override {
+            key: (*key).to_owned(),
+            value: (*value).to_owned(),
+            origin: "test".to_owned(),
+        };
+        let overrides: Vec<Override> = more.iter().map(over).collect();
+        RunFile::from_table("run.toml", text.parse().unwrap(), &overrides)
+    }
+
+    fn options(&self, out: &str, start: Start) -> TrainOptions {
+        TrainOptions { device: Device::Cpu, folder: RunFolder::new(self.path(out)), start, stop: Arc::default() }
+    }
+
+    fn train(&self, run: &RunFile, out: &str) -> Result<Outcome, TrainError> {
+        train(run, &self.options(out, Start::Fresh(Overwrite::Never)), &mut |_| {})
+    }
+}
+
+fn text(path: &Utf8Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn a_run_leaves_every_file_and_its_predictions_score_what_it_says() {
+    let scene = Scene::new();
+    let run = scene.run(&[("train.epochs", "6")]).unwrap();
+    let outcome = scene.train(&run, "run").unwrap();
+    assert!(!outcome.stopped && outcome.best.is_some());
+    let folder = scene.path("run");
+    for file in [
+        "run.toml",
+        "vocabulary.txt",
+        "versions.json",
+        "metrics.jsonl",
+        "predictions.jsonl",
+        "checkpoints/best.safetensors",
+        "checkpoints/last.safetensors",
+    ] {
+        assert!(folder.join(file).is_file(), "{file}");
+    }
+    assert!(folder.read_dir_utf8().unwrap().all(|entry| !entry.unwrap().file_name().contains(".tmp")));
+    let losses: Vec<f64> = text(&folder.join("metrics.jsonl"))
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["loss"].as_f64())
+        .collect();
+    let (first, last) = (losses[0], losses[losses.len() - 1]);
+    assert!(last < 0.9 * first, "{first} to {last}");
+
+    // The best checkpoint, read back, answers the validation split as it did while training.
+    let trained = Trained::open(&RunFolder::new(folder.clone()), &Device::Cpu).unwrap();
+    let split = trained.run.data.split("val").unwrap();
+    let options = PredictOptions { answers: 10, batch: 5, among: Among::OwnVideo, window: None, variant: None };
+    let predicted = trained.predict(&split, &options, &mut |_, _| {}).unwrap();
+    let mut file = cuemark_formats::WholeFile::create(scene.path("again.jsonl"), Overwrite::Never).unwrap();
+    cuemark_formats::write_predictions(&predicted.predictions, cuemark_formats::PredictionFormat::Cuemark, &mut file)
+        .unwrap();
+    file.finish().unwrap();
+    assert_eq!(text(&scene.path("again.jsonl")), text(&folder.join("predictions.jsonl")));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_numbers_and_another_seed_others() {
+    let scene = Scene::new();
+    let run = scene.run(&[]).unwrap();
+    scene.train(&run, "a").unwrap();
+    scene.train(&run, "b").unwrap();
+    scene.train(&scene.run(&[("train.seed", "6")]).unwrap(), "c").unwrap();
+    let log = |out: &str| text(&scene.path(out).join("metrics.jsonl"));
+    assert_eq!(log("a"), log("b"));
+    assert_ne!(log("a"), log("c"));
+}
+
+#[test]
+fn a_run_that_is_stopped_anywhere_and_resumed_is_the_run_that_was_not() {
+    let scene = Scene::new();
+    let run = scene.run(&[]).unwrap();
+    scene.train(&run, "whole").unwrap();
+    let mut start = Start::Fresh(Overwrite::Never);
+    // Stop after every third step, wherever in an epoch that is.
+    for sitting in 0.. {
+        let options = scene.options("parts", start);
+        let stop = Arc::clone(&options.stop);
+        let mut steps = 0;
+        let outcome = train(&run, &options, &mut |event| {
+            if matches!(event, Event::Step { .. }) {
+                steps += 1;
+                stop.store(steps == 3, Ordering::Relaxed);
+            }
+        });
+        start = Start::Resume;
+        if !outcome.unwrap().stopped {
+            assert!(sitting > 3, "the run is too short to be stopped often");
+            break;
+        }
+    }
+    for file in ["metrics.jsonl", "predictions.jsonl"] {
+        assert_eq!(text(&scene.path("whole").join(file)), text(&scene.path("parts").join(file)), "{file}");
+    }
+    let weights = |out: &str| std::fs::read(scene.path(out).join("checkpoints/last.safetensors")).unwrap();
+    assert!(weights("whole") == weights("parts"));
+}
+
+#[test]
+fn work_after_the_last_checkpoint_is_done_again_after_a_crash() {
+    let scene = Scene::new();
+    let run = scene.run(&[]).unwrap();
+    scene.train(&run, "whole").unwrap();
+    // A crash leaves the last checkpoint and a log that is ahead of it, cut off in the middle of a line.
+    let options = scene.options("crashed", Start::Fresh(Overwrite::Never));
+    let stop = Arc::clone(&options.stop);
+    train(&run, &options, &mut |event| stop.store(matches!(event, Event::Step { step: 4, .. }), Ordering::Relaxed))
+        .unwrap();
+    let log = scene.path("crashed").join("metrics.jsonl");
+    std::fs::write(&log, format!("{}{{\"step\":6,\"loss\":1}}\n{{\"step\":7,\"lo", text(&log))).unwrap();
+    let resumed = train(&run, &scene.options("crashed", Start::Resume), &mut |_| {}).unwrap();
+    assert!(!resumed.stopped);
+    assert_eq!(text(&log), text(&scene.path("whole").join("metrics.jsonl")));
+}
+
+#[test]
+fn a_folder_is_not_overwritten_and_not_resumed_under_other_settings() {
+    let scene = Scene::new();
+    let run = scene.run(&[("train.epochs", "1")]).unwrap();
+    scene.train(&run, "run").unwrap();
+    let error = scene.train(&run, "run").unwrap_err();
+    assert!(error.to_string().contains("holds a run already") && error.hint().unwrap().contains("--resume"), "{error}");
+    let other = scene.run(&[("train.epochs", "1"), ("train.rate", "1e-4")]).unwrap();
+    let error = train(&other, &scene.options("run", Start::Resume), &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("other settings"), "{error}");
+}
+
+#[test]
+fn long_videos_are_searched_in_stretches() {
+    let scene = Scene::new();
+    scene.train(&scene.run(&[("train.epochs", "1")]).unwrap(), "run").unwrap();
+    let trained = Trained::open(&RunFolder::new(scene.path("run")), &Device::Cpu).unwrap();
+    let split = trained.run.data.split("test-iid").unwrap();
+    let options = PredictOptions { answers: 20, batch: 7, among: Among::OwnVideo, window: Some(10.0), variant: None };
+    let predicted = trained.predict(&split, &options, &mut |_, _| {}).unwrap();
+    let lists = &predicted.predictions.tasks[0].queries;
+    assert_eq!(lists.len(), split.queries.len());
+    for (list, truth) in lists.iter().zip(&split.queries) {
+        let duration = truth.duration().unwrap();
+        assert!(
+            list.ranked
+                .iter()
+                .all(|prediction| prediction.span.len() <= 10.0 + 1e-9 && prediction.span.end() <= duration)
+        );
+        // Some answer lies in the last ten seconds, which the first stretch does not reach.
+        assert!(list.ranked.iter().any(|prediction| prediction.span.start() >= duration - 11.0));
+    }
+}
+
+#[test]
+fn pools_are_searched_pair_by_pair_when_a_model_cannot_do_better() {
+    let scene = Scene::new();
+    scene.train(&scene.run(&[("train.epochs", "1")]).unwrap(), "run").unwrap();
+    let trained = Trained::open(&RunFolder::new(scene.path("run")), &Device::Cpu).unwrap();
+    let mut split = trained.run.data.split("test-iid").unwrap();
+    let pool: Vec<_> = split.videos.iter().map(|video| video.id.clone()).collect();
+    split.queries.truncate(3);
+    split.queries.iter_mut().for_each(|truth| truth.pool = Some(pool.clone()));
+    let options = PredictOptions { answers: 100, batch: 7, among: Among::Pool, window: None, variant: None };
+    let predicted = trained.predict(&split, &options, &mut |_, _| {}).unwrap();
+    for list in &predicted.predictions.tasks[0].queries {
+        assert!(list.ranked.is_sorted_by(|a, b| a.score >= b.score));
+        let videos: std::collections::BTreeSet<_> =
+            list.ranked.iter().filter_map(|prediction| prediction.video.clone()).collect();
+        assert!(videos.len() > 1);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let scene = Scene::new();
+    let says = |more: &[(&str, &str)], words: &str| {
+        let error = scene.run(more).and_then(|run| scene.train(&run, "run")).unwrap_err();
+        assert!(!scene.path("run").exists(), "{more:?}: something was written before all was found to be there");
+        assert!(error.to_string().contains(words), "{more:?}: {error}");
+        assert!(error.hint().is_some() || error.to_string().contains("it has"), "{error}");
+    };
+    says(&[("model.name", "2d-tann")], "no model `2d-tann`");
+    says(&[("model.hiden", "3")], "hiden");
+    says(&[("data.features", "nowhere")], "nowhere");
+    says(&[("data.stream", "smell")], "smell");
+    says(&[("data.val", "nothing")], "nothing.jsonl");
+    says(&[("model.map", "{ pre_clips = 8, clips = 8, counts = [9] }")], "pooling counts [9]");
+
+    let empty = scene.path("empty.jsonl");
+    std::fs::write(&empty, "").unwrap();
+    says(&[("data.train", empty.as_str())], "empty.jsonl");
+    let stranger = scene.path("stranger.jsonl");
+    std::fs::write(&stranger, r#"{"qid":"1","query":"a ball spins","video":"stranger","duration":9,"spans":[[1,2]]}"#)
+        .unwrap();
+    says(&[("data.train", stranger.as_str())], "stranger");
+}
+
+#[test]
+fn a_checkpoint_of_another_model_or_half_of_one_is_refused() {
+    let scene = Scene::new();
+    scene.train(&scene.run(&[("train.epochs", "1")]).unwrap(), "run").unwrap();
+    let folder = scene.path("run");
+    let best = folder.join("checkpoints/best.safetensors");
+    let bytes = std::fs::read(&best).unwrap();
+    let open = || Trained::open(&RunFolder::new(folder.clone()), &Device::Cpu).map(|_| ()).unwrap_err().to_string();
+    std::fs::write(&best, &bytes[..bytes.len() / 2]).unwrap();
+    assert!(open().contains("is damaged"), "{}", open());
+    let renamed = bytes.windows(6).position(|window| window == b"2d-tan").unwrap();
+    let mut other = bytes.clone();
+    other[renamed..renamed + 6].copy_from_slice(b"ranet!");
+    std::fs::write(&best, other).unwrap();
+    assert!(open().contains("is a checkpoint of `ranet!`"), "{}", open());
+}
+
+#[test]
+fn stopping_is_asked_for_from_outside() {
+    let stop = Arc::new(AtomicBool::new(true));
+    let scene = Scene::new();
+    let options = TrainOptions { stop, ..scene.options("run", Start::Fresh(Overwrite::Never)) };
+    let outcome = train(&scene.run(&[]).unwrap(), &options, &mut |_| {}).unwrap();
+    assert!(outcome.stopped && outcome.steps == 1);
+}
