@@ -96,8 +96,6 @@ pub enum Precision {
     /// Products of 32-bit floats rounded to 19 bits, summed in full. Default.
     #[default]
     Tf32,
-    /// Convolutions of maps in 16-bit brain floats, summed in full; everything else as `tf32`.
-    Bf16,
 }
 
 /// One stage of training.
