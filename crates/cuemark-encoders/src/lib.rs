@@ -1,0 +1,13 @@
+//! Published text and image encoders, their weights, and what they make of sentences and videos.
+//!
+//! [`weights`] knows which weights exist, where they lie on this machine and how to get them. [`text`] turns sentences into
+//! vectors, [`visual`] turns frames into one row per clip. Two encoders whose rows lie in one space can be compared by cosine:
+//! that is what search and the pool protocol stand on.
+
+mod error;
+pub mod text;
+pub mod visual;
+pub mod weights;
+
+pub use error::{EncodeError, Result};
+pub use text::TextEncoder;

@@ -1,0 +1,1 @@
+//! Frames as rows: one feature row per clip.

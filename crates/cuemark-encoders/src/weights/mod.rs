@@ -1,0 +1,1 @@
+//! Which weights exist, what each is for, and where they lie on this machine.
