@@ -5,6 +5,7 @@
 //!   checkpoint, or merely counted;
 //! - [`functional`] has the composed operations that candle lacks or offers without a gradient;
 //! - [`map`] computes convolutions on the valid cells of a start × end map alone;
+//! - [`recurrent`] runs LSTM and GRU layers as one operation;
 //! - [`optim`] steps parameters in place.
 
 mod device;
@@ -12,9 +13,11 @@ pub mod functional;
 #[cfg(feature = "cuda")]
 pub mod kernels;
 pub mod map;
+mod matrix;
 pub mod optim;
 mod params;
 mod pass;
+pub mod recurrent;
 mod softmax;
 
 pub use candle_core::{DType, Device, Tensor, Var};

@@ -3,7 +3,7 @@
 use candle_core::{D, Result, Tensor};
 use candle_nn::VarBuilder;
 use cuemark_tensor::Pass;
-use cuemark_tensor::functional::sigmoid;
+use cuemark_tensor::recurrent::{Cell, Reading, StateWeights, recur};
 
 use super::uniform;
 
@@ -22,15 +22,9 @@ pub enum Ways {
     Both,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Lstm,
-    Gru,
-}
-
 #[derive(Debug, Clone)]
 struct Direction {
-    kind: Kind,
+    cell: Cell,
     from_input: Tensor,
     from_state: Tensor,
     bias: Option<Biases>,
@@ -61,7 +55,7 @@ impl Recurrent {
     /// When a parameter is missing or misshaped.
     #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn lstm(inputs: usize, hidden: usize, layers: usize, ways: Ways, vb: VarBuilder) -> Result<Self> {
-        Self::new(Kind::Lstm, [inputs, hidden, layers], ways, true, &vb)
+        Self::new(Cell::Lstm, [inputs, hidden, layers], ways, true, &vb)
     }
 
     /// Gated recurrent unit: gates reset, update, new.
@@ -70,7 +64,7 @@ impl Recurrent {
     /// When a parameter is missing or misshaped.
     #[allow(clippy::needless_pass_by_value)] // as above
     pub fn gru(inputs: usize, hidden: usize, layers: usize, ways: Ways, vb: VarBuilder) -> Result<Self> {
-        Self::new(Kind::Gru, [inputs, hidden, layers], ways, true, &vb)
+        Self::new(Cell::Gru, [inputs, hidden, layers], ways, true, &vb)
     }
 
     /// As [`Recurrent::gru`], without biases.
@@ -79,7 +73,7 @@ impl Recurrent {
     /// When a parameter is missing or misshaped.
     #[allow(clippy::needless_pass_by_value)] // as above
     pub fn gru_no_bias(inputs: usize, hidden: usize, layers: usize, ways: Ways, vb: VarBuilder) -> Result<Self> {
-        Self::new(Kind::Gru, [inputs, hidden, layers], ways, false, &vb)
+        Self::new(Cell::Gru, [inputs, hidden, layers], ways, false, &vb)
     }
 
     /// Each layer as a network of its own, for whoever drops something between them.
@@ -87,10 +81,10 @@ impl Recurrent {
         self.layers.into_iter().map(|layer| Self { layers: vec![layer] }).collect()
     }
 
-    fn new(kind: Kind, sizes: [usize; 3], ways: Ways, biased: bool, vb: &VarBuilder) -> Result<Self> {
+    fn new(cell: Cell, sizes: [usize; 3], ways: Ways, biased: bool, vb: &VarBuilder) -> Result<Self> {
         let [inputs, hidden, layers] = sizes;
         let suffixes: &[&str] = if ways == Ways::Both { &["", "_reverse"] } else { &[""] };
-        let gates = if kind == Kind::Lstm { 4 * hidden } else { 3 * hidden };
+        let gates = cell.gates() * hidden;
         let layer = |number: usize| {
             let inputs = if number == 0 { inputs } else { hidden * suffixes.len() };
             let direction = |suffix: &&str| {
@@ -101,7 +95,7 @@ impl Recurrent {
                     Ok(Biases { input: get(&[gates], "bias_ih")?, state: get(&[gates], "bias_hh")? })
                 };
                 Ok(Direction {
-                    kind,
+                    cell,
                     from_input: get(&[gates, inputs], "weight_ih")?,
                     from_state: get(&[gates, hidden], "weight_hh")?,
                     bias: biased.then(bias).transpose()?,
@@ -219,47 +213,18 @@ fn reorder(x: &Tensor, rows: &Tensor) -> Result<Tensor> {
 
 impl Direction {
     fn run(&self, x: &Tensor, start: Option<&Tensor>) -> Result<Tensor> {
-        let (batch, steps, _) = x.dims3()?;
-        let hidden = self.from_state.dim(1)?;
         // The part of the gates that does not wait for the state is one product for all steps.
-        let given = x.transpose(0, 1)?.contiguous()?.broadcast_matmul(&self.from_input.t()?)?;
+        let (batch, steps, inputs) = x.dims3()?;
+        let rows = x.transpose(0, 1)?.contiguous()?.reshape((steps * batch, inputs))?;
+        let given = rows.matmul(&self.from_input.t()?)?;
         let given = match &self.bias {
             Some(bias) => given.broadcast_add(&bias.input)?,
             None => given,
         };
-        let from_state = self.from_state.t()?;
-        let mut cell = Tensor::zeros((batch, hidden), x.dtype(), x.device())?;
-        let mut state = start.unwrap_or(&cell).clone();
-        let mut outputs = Vec::with_capacity(steps);
-        for step in 0..steps {
-            let given = given.get(if self.backward { steps - 1 - step } else { step })?;
-            let remembered = state.matmul(&from_state)?;
-            let remembered = match &self.bias {
-                Some(bias) => remembered.broadcast_add(&bias.state)?,
-                None => remembered,
-            };
-            state = match self.kind {
-                Kind::Lstm => {
-                    let gates = (given + remembered)?;
-                    let gate = |number: usize| gates.narrow(1, number * hidden, hidden);
-                    cell = ((sigmoid(&gate(1)?)? * cell)? + (sigmoid(&gate(0)?)? * gate(2)?.tanh()?)?)?;
-                    (sigmoid(&gate(3)?)? * cell.tanh()?)?
-                }
-                Kind::Gru => {
-                    let part = |of: &Tensor, number: usize| of.narrow(1, number * hidden, hidden);
-                    let both = (given.narrow(1, 0, 2 * hidden)? + remembered.narrow(1, 0, 2 * hidden)?)?;
-                    let both = sigmoid(&both)?;
-                    let new = (part(&given, 2)? + (part(&both, 0)? * part(&remembered, 2)?)?)?.tanh()?;
-                    let update = part(&both, 1)?;
-                    (&new + (update * (state - &new)?)?)?
-                }
-            };
-            outputs.push(state.clone());
-        }
-        if self.backward {
-            outputs.reverse();
-        }
-        Tensor::stack(&outputs, 1)
+        let given = given.reshape((steps, batch, ()))?;
+        let state = StateWeights { weight: &self.from_state, bias: self.bias.as_ref().map(|bias| &bias.state) };
+        let reading = if self.backward { Reading::Backwards } else { Reading::Forwards };
+        recur(self.cell, reading, &given, state, start)?.transpose(0, 1)?.contiguous()
     }
 }
 

@@ -237,3 +237,107 @@ extern "C" __global__ void adam_move(float *parameter, const float *means, size_
     for (size_t n = here(); n < count; n += all())
         parameter[n] = parameter[n] * keep - size * (means[n] / (sqrtf(squares[n]) / correction + eps));
 }
+
+
+// Recurrent layers. `step` and `before` number steps; `before` is 0xffffffff where a sequence begins.
+
+static __device__ __forceinline__ float squash(float x) { return 1.0f / (1.0f + expf(-x)); }
+
+// kept: input, forget, cell and output gates, memory, state.
+extern "C" __global__ void lstm_step(const float *given, const float *remembered, const float *bias, const float *start,
+                                     float *kept, u32 step, u32 before, u32 batch, u32 hidden) {
+    size_t total = (size_t)batch * hidden;
+    for (size_t n = here(); n < total; n += all()) {
+        size_t item = n / hidden, channel = n % hidden, row = (size_t)step * batch + item;
+        float gates[4];
+        for (u32 gate = 0; gate < 4; gate++) {
+            size_t at = gate * hidden + channel;
+            gates[gate] = given[row * 4 * hidden + at] + remembered[item * 4 * hidden + at] + bias[at];
+        }
+        float *to = kept + row * 6 * hidden + channel;
+        const float *from = kept + ((size_t)before * batch + item) * 6 * hidden + channel;
+        float memory = before == 0xffffffff ? 0.0f : from[4 * (size_t)hidden];
+        float input = squash(gates[0]), forget = squash(gates[1]), fresh = tanhf(gates[2]), output = squash(gates[3]);
+        memory = forget * memory + input * fresh;
+        to[0] = input;
+        to[hidden] = forget;
+        to[2 * (size_t)hidden] = fresh;
+        to[3 * (size_t)hidden] = output;
+        to[4 * (size_t)hidden] = memory;
+        to[5 * (size_t)hidden] = output * tanhf(memory);
+    }
+}
+
+// kept: reset, update and new gates, what the state gave to the last of them, state.
+extern "C" __global__ void gru_step(const float *given, const float *remembered, const float *bias, const float *start,
+                                    float *kept, u32 step, u32 before, u32 batch, u32 hidden) {
+    size_t total = (size_t)batch * hidden;
+    for (size_t n = here(); n < total; n += all()) {
+        size_t item = n / hidden, channel = n % hidden, row = (size_t)step * batch + item;
+        const float *in = given + row * 3 * hidden + channel, *back = remembered + item * 3 * hidden + channel;
+        const float *add = bias + channel;
+        float *to = kept + row * 5 * hidden + channel;
+        const float *from = kept + ((size_t)before * batch + item) * 5 * hidden + channel;
+        float state = before == 0xffffffff ? start[n] : from[4 * (size_t)hidden];
+        float reset = squash(in[0] + back[0] + add[0]);
+        float update = squash(in[hidden] + back[hidden] + add[hidden]);
+        float recalled = back[2 * (size_t)hidden] + add[2 * (size_t)hidden];
+        float fresh = tanhf(in[2 * (size_t)hidden] + reset * recalled);
+        to[0] = reset;
+        to[hidden] = update;
+        to[2 * (size_t)hidden] = fresh;
+        to[3 * (size_t)hidden] = recalled;
+        to[4 * (size_t)hidden] = fresh + update * (state - fresh);
+    }
+}
+
+// pull: gradient of the state that later steps sent back. carry: gradient of the memory, past the products.
+extern "C" __global__ void lstm_step_gradient(const float *kept, const float *gradient, const float *start,
+                                              const float *pull, float *carry, float *to, u32 step, u32 before,
+                                              u32 batch, u32 hidden) {
+    size_t total = (size_t)batch * hidden;
+    for (size_t n = here(); n < total; n += all()) {
+        size_t item = n / hidden, channel = n % hidden, row = (size_t)step * batch + item;
+        const float *own = kept + row * 6 * hidden + channel;
+        float input = own[0], forget = own[hidden], fresh = own[2 * (size_t)hidden], output = own[3 * (size_t)hidden];
+        float squashed = tanhf(own[4 * (size_t)hidden]);
+        const float *from = kept + ((size_t)before * batch + item) * 6 * hidden + channel;
+        float earlier = before == 0xffffffff ? 0.0f : from[4 * (size_t)hidden];
+        float of_state = gradient[row * hidden + channel] + pull[n];
+        float of_memory = carry[n] + of_state * output * (1.0f - squashed * squashed);
+        float *into = to + row * 4 * hidden + channel;
+        into[0] = of_memory * fresh * input * (1.0f - input);
+        into[hidden] = of_memory * earlier * forget * (1.0f - forget);
+        into[2 * (size_t)hidden] = of_memory * input * (1.0f - fresh * fresh);
+        into[3 * (size_t)hidden] = of_state * squashed * output * (1.0f - output);
+        carry[n] = of_memory * forget;
+    }
+}
+
+// to: gradients before reset and update, of what the state gave to the new gate, and before the new gate.
+extern "C" __global__ void gru_step_gradient(const float *kept, const float *gradient, const float *start,
+                                             const float *pull, float *carry, float *to, u32 step, u32 before,
+                                             u32 batch, u32 hidden) {
+    size_t total = (size_t)batch * hidden;
+    for (size_t n = here(); n < total; n += all()) {
+        size_t item = n / hidden, channel = n % hidden, row = (size_t)step * batch + item;
+        const float *own = kept + row * 5 * hidden + channel;
+        float reset = own[0], update = own[hidden], fresh = own[2 * (size_t)hidden];
+        float recalled = own[3 * (size_t)hidden];
+        const float *from = kept + ((size_t)before * batch + item) * 5 * hidden + channel;
+        float earlier = before == 0xffffffff ? start[n] : from[4 * (size_t)hidden];
+        float of_state = gradient[row * hidden + channel] + pull[n] + carry[n];
+        float of_fresh = of_state * (1.0f - update) * (1.0f - fresh * fresh);
+        float *into = to + row * 4 * hidden + channel;
+        into[0] = of_fresh * recalled * reset * (1.0f - reset);
+        into[hidden] = of_state * (earlier - fresh) * update * (1.0f - update);
+        into[2 * (size_t)hidden] = of_fresh * reset;
+        into[3 * (size_t)hidden] = of_fresh;
+        carry[n] = of_state * update;
+    }
+}
+
+// What reaches the state that a layer started from; `carried` says whether it also arrives past the products.
+extern "C" __global__ void start_gradient(const float *pull, const float *carry, float *to, size_t count, u32 carried) {
+    for (size_t n = here(); n < count; n += all()) to[n] = pull[n] + (carried ? carry[n] : 0.0f);
+}

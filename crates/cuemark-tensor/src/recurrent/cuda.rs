@@ -1,0 +1,116 @@
+//! The layer on NVIDIA GPUs: one product and one kernel per step.
+
+use candle_core::{CudaStorage, Layout, Result, Shape};
+
+use super::{Cell, Layer, Sizes};
+use crate::kernels::{Form, Product, launch, over, room, view};
+
+type Given<'a> = (&'a CudaStorage, &'a Layout);
+
+/// Stands for "no step" in the kernels.
+const NONE: u32 = u32::MAX;
+
+fn number(step: Option<usize>) -> u32 {
+    step.map_or(NONE, |step| step as u32)
+}
+
+pub(super) fn forward(layer: Layer, given: Given, weights: Given, start: Given) -> Result<(CudaStorage, Shape)> {
+    let sizes = layer.sizes(given.1.shape())?;
+    let Sizes { steps, batch, hidden } = sizes;
+    let (gates, kept) = (layer.cell.gates() * hidden, layer.cell.kept() * hidden);
+    let device = given.0.device.clone();
+    let (given, weights, start) = (view(given)?, view(weights)?, view(start)?);
+    let (weights, bias) = (weights.slice(..gates * hidden), weights.slice(gates * hidden..));
+    let mut rows = room(&device, steps * batch * kept)?;
+    let mut remembered = room(&device, batch * gates)?;
+    let product = Product { rows: batch, inner: hidden, columns: gates, groups: 1, apart: [0; 3] };
+    let kernel = match layer.cell {
+        Cell::Lstm => "lstm_step",
+        Cell::Gru => "gru_step",
+    };
+    let [items, width] = [batch, hidden].map(|size| size as u32);
+    for (step, before) in layer.order(steps) {
+        let (state, stride) = match before {
+            Some(before) => (rows.slice(before * batch * kept + kept - hidden..(before + 1) * batch * kept), kept),
+            None => (start.slice(..), hidden),
+        };
+        product.run(
+            &device,
+            (&state, Form::Plain { stride }),
+            (&weights, Form::Turned { stride: hidden }),
+            (&mut remembered.slice_mut(..), gates),
+            0.0,
+        )?;
+        let (step, before) = (step as u32, number(before));
+        launch!(
+            device,
+            kernel,
+            over(batch * hidden),
+            &given,
+            &remembered,
+            &bias,
+            &start,
+            &mut rows,
+            &step,
+            &before,
+            &items,
+            &width,
+        );
+    }
+    Ok((CudaStorage::wrap_cuda_slice(rows, device), Shape::from((steps, batch, kept))))
+}
+
+pub(super) fn backward(
+    layer: Layer,
+    sizes: Sizes,
+    kept: Given,
+    gradient: Given,
+    weights: Given,
+) -> Result<(CudaStorage, Shape)> {
+    let Sizes { steps, batch, hidden } = sizes;
+    let (gates, parts) = (layer.cell.gates() * hidden, 4 * hidden);
+    let device = kept.0.device.clone();
+    let (kept, gradient, weights) = (view(kept)?, view(gradient)?, view(weights)?);
+    let (weights, start) = (weights.slice(..gates * hidden), weights.slice(gates * hidden + gates..));
+    let count = steps * batch * parts + batch * hidden;
+    let mut all = room(&device, count)?;
+    let (mut pull, mut carry) =
+        (device.alloc_zeros::<f32>(batch * hidden)?, device.alloc_zeros::<f32>(batch * hidden)?);
+    let product = Product { rows: batch, inner: gates, columns: hidden, groups: 1, apart: [0; 3] };
+    let kernel = match layer.cell {
+        Cell::Lstm => "lstm_step_gradient",
+        Cell::Gru => "gru_step_gradient",
+    };
+    let [items, width] = [batch, hidden].map(|size| size as u32);
+    for (step, before) in layer.order(steps).into_iter().rev() {
+        let (at, previous) = (step as u32, number(before));
+        launch!(
+            device,
+            kernel,
+            over(batch * hidden),
+            &kept,
+            &gradient,
+            &start,
+            &pull,
+            &mut carry,
+            &mut all,
+            &at,
+            &previous,
+            &items,
+            &width,
+        );
+        let of_step = all.slice(step * batch * parts..(step + 1) * batch * parts);
+        product.run(
+            &device,
+            (&of_step, Form::Plain { stride: parts }),
+            (&weights, Form::Plain { stride: hidden }),
+            (&mut pull.slice_mut(..), hidden),
+            0.0,
+        )?;
+    }
+    let (first, numbers) = (steps * batch * parts, batch * hidden);
+    let carried = u32::from(layer.cell == Cell::Gru);
+    let mut of_start = all.slice_mut(first..);
+    launch!(device, "start_gradient", over(numbers), &pull, &carry, &mut of_start, &numbers, &carried);
+    Ok((CudaStorage::wrap_cuda_slice(all, device), Shape::from(count)))
+}

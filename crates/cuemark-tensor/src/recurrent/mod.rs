@@ -1,0 +1,347 @@
+//! Recurrent layers as one operation: a product and one pass over memory per step, forward and backward.
+//!
+//! Composed of general operations, a step of an LSTM takes a dozen launches forward and three times as many backward; on a GPU
+//! those, not the arithmetic, are its time.
+
+mod cell;
+mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
+
+use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor, bail};
+
+pub use cell::Cell;
+
+use crate::map::numbers;
+
+/// The order in which steps are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// From the first to the last.
+    Forwards,
+    /// From the last to the first.
+    Backwards,
+}
+
+/// What a layer keeps of its own from step to step.
+#[derive(Debug, Clone, Copy)]
+pub struct StateWeights<'a> {
+    /// From the state to the gates, `[gates * hidden, hidden]`.
+    pub weight: &'a Tensor,
+    /// Added to that, `[gates * hidden]`.
+    pub bias: Option<&'a Tensor>,
+}
+
+/// The states of one layer after every step.
+///
+/// # Shapes
+/// - given `[steps, batch, gates * hidden]`: what the input of each step gives to the gates, its bias included
+/// - start `[batch, hidden]`, the state before the first step; zeros by default
+/// - returns `[steps, batch, hidden]`
+///
+/// # Errors
+/// When shapes do not fit each other.
+pub fn recur(
+    cell: Cell,
+    reading: Reading,
+    given: &Tensor,
+    state: StateWeights,
+    start: Option<&Tensor>,
+) -> Result<Tensor> {
+    let (steps, batch, width) = given.dims3()?;
+    let (gates, hidden) = (cell.gates(), state.weight.dim(1)?);
+    if width != gates * hidden || state.weight.dims() != [width, hidden] {
+        bail!("gates of {width} and weights {:?} do not fit a {cell:?}", state.weight.dims());
+    }
+    if steps == 0 {
+        return Tensor::zeros((0, batch, hidden), given.dtype(), given.device());
+    }
+    let bias = match state.bias {
+        Some(bias) => bias.reshape((gates, hidden))?,
+        None => Tensor::zeros((gates, hidden), given.dtype(), given.device())?,
+    };
+    // An operation takes three tensors: the bias stands below the weights.
+    let weights = Tensor::cat(&[state.weight, &bias], 0)?;
+    let start = match start {
+        Some(start) => start.contiguous()?,
+        None => Tensor::zeros((batch, hidden), given.dtype(), given.device())?,
+    };
+    let kept = given.contiguous()?.apply_op3(&weights, &start, Layer { cell, reading })?;
+    cell.state_of(&kept)
+}
+
+/// The kept rows of every step, `[steps, batch, kept * hidden]`.
+#[derive(Debug, Clone, Copy)]
+struct Layer {
+    cell: Cell,
+    reading: Reading,
+}
+
+/// Gradients of what stands before the gates' squashing, `[steps, batch, 4 hidden]`, and after them of the start, in one row.
+#[derive(Debug, Clone, Copy)]
+struct LayerGradient {
+    layer: Layer,
+    steps: usize,
+}
+
+/// Sizes of one layer's work.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    steps: usize,
+    batch: usize,
+    hidden: usize,
+}
+
+impl Layer {
+    fn sizes(&self, given: &Shape) -> Result<Sizes> {
+        let (steps, batch, width) = given.dims3()?;
+        Ok(Sizes { steps, batch, hidden: width / self.cell.gates() })
+    }
+
+    /// Steps in the order they are read, each with the one before it.
+    fn order(&self, steps: usize) -> Vec<(usize, Option<usize>)> {
+        (0..steps)
+            .map(|n| match self.reading {
+                Reading::Forwards => (n, n.checked_sub(1)),
+                Reading::Backwards => (steps - 1 - n, (n > 0).then_some(steps - n)),
+            })
+            .collect()
+    }
+}
+
+impl CustomOp3 for Layer {
+    fn name(&self) -> &'static str {
+        "recurrent-layer"
+    }
+
+    fn cpu_fwd(
+        &self,
+        given: &CpuStorage,
+        given_layout: &Layout,
+        weights: &CpuStorage,
+        weights_layout: &Layout,
+        start: &CpuStorage,
+        start_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let sizes = self.sizes(given_layout.shape())?;
+        let (given, start) = (numbers(given, given_layout)?, numbers(start, start_layout)?);
+        let kept = cpu::forward(*self, sizes, given, numbers(weights, weights_layout)?, start);
+        Ok((CpuStorage::F32(kept), Shape::from((sizes.steps, sizes.batch, self.cell.kept() * sizes.hidden))))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        given: &candle_core::CudaStorage,
+        given_layout: &Layout,
+        weights: &candle_core::CudaStorage,
+        weights_layout: &Layout,
+        start: &candle_core::CudaStorage,
+        start_layout: &Layout,
+    ) -> Result<(candle_core::CudaStorage, Shape)> {
+        cuda::forward(*self, (given, given_layout), (weights, weights_layout), (start, start_layout))
+    }
+
+    fn bwd(
+        &self,
+        given: &Tensor,
+        weights: &Tensor,
+        start: &Tensor,
+        kept: &Tensor,
+        gradient: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        let Sizes { steps, batch, hidden } = self.sizes(given.shape())?;
+        let gradient = self.cell.state_of(gradient)?.contiguous()?;
+        // The start is needed where the gradient of the first step is taken: it goes along as one more step of states.
+        let states = Tensor::cat(&[&self.cell.state_of(kept)?, &start.unsqueeze(0)?], 0)?;
+        let wide = kept.contiguous()?;
+        let all = wide.apply_op3_no_bwd(&gradient, &with_start(weights, start)?, &LayerGradient { layer: *self, steps })?;
+        let (rows, parts) = (steps * batch, 4 * hidden);
+        let before_gates = all.narrow(0, 0, rows * parts)?.reshape((rows, parts))?;
+        let of_start = all.narrow(0, rows * parts, batch * hidden)?.reshape((batch, hidden))?;
+
+        let of_state = before_gates.narrow(1, 0, self.cell.gates() * hidden)?;
+        let previous: Vec<u32> = {
+            let mut previous = vec![0; steps];
+            for (step, before) in self.order(steps) {
+                previous[step] = before.unwrap_or(steps) as u32;
+            }
+            previous
+        };
+        let previous = states.index_select(&Tensor::new(previous, given.device())?, 0)?.reshape((rows, hidden))?;
+        let of_weight = of_state.t()?.matmul(&previous)?;
+        let of_bias = of_state.sum(0)?.reshape((self.cell.gates(), hidden))?;
+        let of_given = match self.cell {
+            Cell::Lstm => before_gates,
+            Cell::Gru => {
+                Tensor::cat(&[before_gates.narrow(1, 0, 2 * hidden)?, before_gates.narrow(1, 3 * hidden, hidden)?], 1)?
+            }
+        };
+        let of_given = of_given.reshape(given.shape())?;
+        Ok((Some(of_given), Some(Tensor::cat(&[of_weight, of_bias], 0)?), Some(of_start)))
+    }
+}
+
+/// Weights, bias and start below each other: `[.., hidden]`.
+fn with_start(weights: &Tensor, start: &Tensor) -> Result<Tensor> {
+    Tensor::cat(&[weights, start], 0)
+}
+
+impl CustomOp3 for LayerGradient {
+    fn name(&self) -> &'static str {
+        "recurrent-layer-gradient"
+    }
+
+    fn cpu_fwd(
+        &self,
+        kept: &CpuStorage,
+        kept_layout: &Layout,
+        gradient: &CpuStorage,
+        gradient_layout: &Layout,
+        weights: &CpuStorage,
+        weights_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let (_, batch, hidden) = gradient_layout.shape().dims3()?;
+        let sizes = Sizes { steps: self.steps, batch, hidden };
+        let (kept, gradient) = (numbers(kept, kept_layout)?, numbers(gradient, gradient_layout)?);
+        let all = cpu::backward(self.layer, sizes, kept, gradient, numbers(weights, weights_layout)?);
+        let count = all.len();
+        Ok((CpuStorage::F32(all), Shape::from(count)))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        kept: &candle_core::CudaStorage,
+        kept_layout: &Layout,
+        gradient: &candle_core::CudaStorage,
+        gradient_layout: &Layout,
+        weights: &candle_core::CudaStorage,
+        weights_layout: &Layout,
+    ) -> Result<(candle_core::CudaStorage, Shape)> {
+        let (_, batch, hidden) = gradient_layout.shape().dims3()?;
+        let sizes = Sizes { steps: self.steps, batch, hidden };
+        cuda::backward(self.layer, sizes, (kept, kept_layout), (gradient, gradient_layout), (weights, weights_layout))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::print_stderr)] // a test may panic, and says when it checks nothing
+mod tests {
+    use candle_core::{Device, Var};
+    use cuemark_core::Rng;
+
+    use super::*;
+    use crate::functional::sigmoid;
+
+    /// The layer as its formulas stand in textbooks, one general operation after the other.
+    fn composed(
+        cell: Cell,
+        reading: Reading,
+        given: &Tensor,
+        weight: &Tensor,
+        bias: &Tensor,
+        start: &Tensor,
+    ) -> Result<Tensor> {
+        let (steps, hidden) = (given.dim(0)?, weight.dim(1)?);
+        let (mut state, mut memory) = (start.clone(), start.zeros_like()?);
+        let mut outputs = vec![start.clone(); steps];
+        for n in 0..steps {
+            let step = if reading == Reading::Backwards { steps - 1 - n } else { n };
+            let (given, remembered) = (given.get(step)?, state.matmul(&weight.t()?)?.broadcast_add(bias)?);
+            let part = |of: &Tensor, n: usize| of.narrow(1, n * hidden, hidden);
+            state = match cell {
+                Cell::Lstm => {
+                    let gates = (given + remembered)?;
+                    memory = ((sigmoid(&part(&gates, 1)?)? * memory)?
+                        + (sigmoid(&part(&gates, 0)?)? * part(&gates, 2)?.tanh()?)?)?;
+                    (sigmoid(&part(&gates, 3)?)? * memory.tanh()?)?
+                }
+                Cell::Gru => {
+                    let reset = sigmoid(&(part(&given, 0)? + part(&remembered, 0)?)?)?;
+                    let update = sigmoid(&(part(&given, 1)? + part(&remembered, 1)?)?)?;
+                    let new = (part(&given, 2)? + (reset * part(&remembered, 2)?)?)?.tanh()?;
+                    (&new + (update * (&state - &new)?)?)?
+                }
+            };
+            outputs[step] = state.clone();
+        }
+        Tensor::stack(&outputs, 0)
+    }
+
+    fn inputs(cell: Cell, [steps, batch, hidden]: [usize; 3], device: &Device) -> [Var; 4] {
+        let rng = &mut Rng::new(5);
+        let width = cell.gates() * hidden;
+        [vec![steps, batch, width], vec![width, hidden], vec![width], vec![batch, hidden]].map(|shape| {
+            let numbers: Vec<f32> = (0..shape.iter().product()).map(|_| 0.7 * rng.normal() as f32).collect();
+            Var::from_tensor(&Tensor::from_vec(numbers, shape, device).unwrap()).unwrap()
+        })
+    }
+
+    fn flat(x: &Tensor) -> Vec<f32> {
+        x.flatten_all().unwrap().to_vec1().unwrap()
+    }
+
+    /// The layer's outputs and the gradients of all it was given, by `run`.
+    fn through(vars: &[Var; 4], run: impl Fn(&[Var; 4]) -> Result<Tensor>) -> Vec<Vec<f32>> {
+        let out = run(vars).unwrap();
+        let pull = Tensor::arange(0f32, out.elem_count() as f32, out.device()).unwrap().sin().unwrap();
+        let loss = (out.flatten_all().unwrap() * pull).unwrap().sum_all().unwrap();
+        let gradients = loss.backward().unwrap();
+        let mut all = vec![flat(&out)];
+        all.extend(vars.iter().map(|var| flat(gradients.get(var.as_tensor()).unwrap())));
+        all
+    }
+
+    fn fused(cell: Cell, reading: Reading, [given, weight, bias, start]: &[Var; 4]) -> Result<Tensor> {
+        recur(cell, reading, given, StateWeights { weight, bias: Some(bias.as_tensor()) }, Some(start.as_tensor()))
+    }
+
+    const CASES: [(Cell, Reading); 4] = [
+        (Cell::Lstm, Reading::Forwards),
+        (Cell::Lstm, Reading::Backwards),
+        (Cell::Gru, Reading::Forwards),
+        (Cell::Gru, Reading::Backwards),
+    ];
+
+    #[test]
+    fn states_and_gradients_are_those_of_the_composed_form() {
+        for (cell, reading) in CASES {
+            for sizes in [[1, 1, 1], [5, 3, 4], [7, 33, 70]] {
+                let vars = inputs(cell, sizes, &Device::Cpu);
+                let ours = through(&vars, |vars| fused(cell, reading, vars));
+                let wanted = through(&vars, |[given, weight, bias, start]| {
+                    composed(cell, reading, given, weight, bias, start)
+                });
+                for (n, (ours, wanted)) in ours.iter().zip(&wanted).enumerate() {
+                    for (a, b) in ours.iter().zip(wanted) {
+                        assert!((a - b).abs() <= 2e-5 * b.abs().max(1.0), "{cell:?} {reading:?} {sizes:?} {n}: {a} {b}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_gpu_gives_what_the_cpu_gives() {
+        let Ok(gpu) = Device::new_cuda(0) else {
+            eprintln!("SKIPPED (no GPU): recurrent a_gpu_gives_what_the_cpu_gives");
+            return;
+        };
+        for (cell, reading) in CASES {
+            let run = |device: &Device| through(&inputs(cell, [7, 33, 70], device), |vars| fused(cell, reading, vars));
+            for (ours, wanted) in run(&gpu).iter().zip(&run(&Device::Cpu)) {
+                assert!(ours.iter().zip(wanted).all(|(a, b)| (a - b).abs() <= 2e-5 * b.abs().max(1.0)));
+            }
+        }
+    }
+
+    #[test]
+    fn no_steps_give_no_states_and_misfits_are_named() {
+        let given = Tensor::zeros((0, 2, 12), candle_core::DType::F32, &Device::Cpu).unwrap();
+        let weight = Tensor::zeros((12, 3), candle_core::DType::F32, &Device::Cpu).unwrap();
+        let state = StateWeights { weight: &weight, bias: None };
+        assert_eq!(recur(Cell::Lstm, Reading::Forwards, &given, state, None).unwrap().dims(), [0, 2, 3]);
+        assert!(recur(Cell::Gru, Reading::Forwards, &given, state, None).is_err());
+    }
+}
