@@ -15,7 +15,7 @@ use cuemark_core::{NormSpan, QueryId, Rng, VideoId};
 use cuemark_models::{Batch, Given, Loss, Model, QueryBatch, Targets, VideoBatch, registry};
 use cuemark_tensor::map::{CellsComputed, MapLayout, StackPlan, Support};
 use cuemark_tensor::optim::{Adam, AdamConfig, clip_factor, gradient_norm};
-use cuemark_tensor::{Params, Pass};
+use cuemark_tensor::{Params, Pass, Precision};
 
 /// Widths of the published features and word vectors, and a usual length of a query.
 const VISUAL: usize = 500;
@@ -35,8 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (size, steps): (usize, usize) = (batch.parse()?, steps.parse()?);
     let device = cuemark_tensor::device(device)?;
     // PyTorch's convolutions do so unless told otherwise.
-    cuemark_tensor::allow_tf32(true);
-    keep_memory(&device)?;
+    cuemark_tensor::set_precision(Precision::Tf32);
     let params = Params::seeded(1, &device);
     let model = (registry::find("2d-tan")?.build)(&settings, &Given::widths(VISUAL, WORD, 0), params.builder())?;
     let batch = draw_batch(size, model.input().resample.rows(), &device)?;
@@ -120,16 +119,6 @@ fn processor_seconds() -> Result<f64, Box<dyn Error>> {
     let after_name = stat.rsplit_once(')').ok_or("an unknown form of /proc/self/stat")?.1;
     let ticks = after_name.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
     Ok(ticks.sum::<Result<f64, _>>()? / 100.0)
-}
-
-/// Memory of a GPU stays with this process between steps, as PyTorch's does.
-#[allow(unused_variables)] // a build without GPU has none to keep
-fn keep_memory(device: &Device) -> candle_core::Result<()> {
-    #[cfg(feature = "cuda")]
-    if let Device::Cuda(device) = device {
-        cuemark_tensor::kernels::keep_memory(device)?;
-    }
-    Ok(())
 }
 
 /// The most memory of the GPU that tensors held at once. 0 on a CPU.

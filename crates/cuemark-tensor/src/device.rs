@@ -1,6 +1,9 @@
 //! Choosing what tensors run on.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use candle_core::Device;
+use serde::{Deserialize, Serialize};
 
 /// A device name that means nothing here.
 #[derive(Debug, thiserror::Error)]
@@ -41,12 +44,44 @@ pub fn device(name: &str) -> Result<Device, UnknownDevice> {
     if !cfg!(feature = "cuda") {
         return Err(unknown("this build has no GPU support".to_owned()));
     }
-    Device::new_cuda(number).map_err(|error| unknown(error.to_string()))
+    gpu(number).map_err(|error| unknown(error.to_string()))
 }
 
-/// Lets matrix products on a GPU round their 32-bit inputs to 19 bits (TF32), for the whole process; the CPU computes in full.
-pub fn allow_tf32(allowed: bool) {
-    candle_core::cuda::set_gemm_reduced_precision_f32(allowed);
+fn gpu(number: usize) -> candle_core::Result<Device> {
+    let device = Device::new_cuda(number)?;
+    #[cfg(feature = "cuda")]
+    if let Device::Cuda(device) = &device {
+        crate::kernels::keep_memory(device)?;
+    }
+    Ok(device)
+}
+
+/// How matrix products on a GPU round what they multiply; sums, weights and gradients stay 32 bits wide, and the CPU always
+/// computes in full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Precision {
+    /// Not at all.
+    F32,
+    /// To 19 bits, of which 10 are digits. Default.
+    #[default]
+    Tf32,
+    /// To 16 bits, of which 7 are digits, in maps and recurrent layers; to 19 elsewhere.
+    Bf16,
+}
+
+static BF16: AtomicBool = AtomicBool::new(false);
+
+/// Sets the precision for the whole process: candle has one switch for all devices, and so do we.
+pub fn set_precision(precision: Precision) {
+    candle_core::cuda::set_gemm_reduced_precision_f32(precision != Precision::F32);
+    BF16.store(precision == Precision::Bf16, Ordering::Relaxed);
+}
+
+/// Whether our own products may round to 16 bits.
+#[cfg(feature = "cuda")]
+pub(crate) fn rounds_to_bf16() -> bool {
+    BF16.load(Ordering::Relaxed)
 }
 
 #[cfg(test)]

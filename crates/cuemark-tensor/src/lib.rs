@@ -22,6 +22,6 @@ mod softmax;
 
 pub use candle_core::{DType, Device, Tensor, Var};
 pub use candle_nn::{Init, VarBuilder};
-pub use device::{UnknownDevice, allow_tf32, device};
+pub use device::{Precision, UnknownDevice, device, set_precision};
 pub use params::Params;
 pub use pass::Pass;

@@ -9,6 +9,7 @@ mod checkpoint;
 mod error;
 mod examples;
 mod footage;
+mod found;
 mod log;
 mod negatives;
 mod predict;
@@ -25,9 +26,7 @@ pub use error::{Result, TrainError};
 pub use examples::OutOfReach;
 pub use log::{Evaluated, Event, Watch};
 pub use predict::{Among, PredictOptions, Predicted};
-pub use run_file::{
-    DataConfig, EvalConfig, Metrics, Optimiser, Override, Precision, RunFile, StageConfig, TrainConfig,
-};
+pub use run_file::{DataConfig, EvalConfig, Metrics, Optimiser, Override, RunFile, StageConfig, TrainConfig};
 pub use run_folder::RunFolder;
 pub use schedule::Schedule;
 pub use trained::Trained;

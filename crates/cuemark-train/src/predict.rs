@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use cuemark_core::{Prediction, Predictions, QueryPredictions, Span, Split, Truth, VideoId};
+use cuemark_core::{Predictions, Split, Truth, VideoId};
 use cuemark_features::{Durations, FeatureVariant};
 use cuemark_models::{Answer, Batch, Code, Corpus, Proposal, suppress};
 
 use crate::batches::{query_batch, video_batch};
 use crate::examples::{Example, Examples, OutOfReach};
 use crate::footage::{Clips, Footage, Window};
+use crate::found::{Found, FoundMoment, predictions};
 use crate::text::Reader;
 use crate::{Result, TrainError, Trained};
 
@@ -34,7 +35,7 @@ pub enum Among {
     OwnVideo,
     /// In its pool.
     Pool,
-    /// In every video of the split.
+    /// In every video of the split: answers come as lists of moments of all videos, of moments of the query's own, and of videos.
     Split,
 }
 
@@ -84,7 +85,7 @@ impl Trained {
     ) -> Result<Predicted> {
         let everywhere: Vec<VideoId> = split.videos.iter().map(|video| video.id.clone()).collect();
         let asked = |truth: &Truth| videos_of(truth, options.among, &everywhere);
-        let mut ranked: Vec<Vec<Found>> = split.queries.iter().map(|_| Vec::new()).collect();
+        let mut ranked: Vec<Found> = split.queries.iter().map(|truth| Found::of(truth, options)).collect();
         match self.model.corpus().filter(|_| options.among != Among::OwnVideo) {
             Some(corpus) => self.search(corpus, split, footage, reader, options, &asked, &mut ranked, progress)?,
             None => {
@@ -93,8 +94,8 @@ impl Trained {
             }
         }
         let out_of_reach = self.reach(split, footage)?;
-        let lists = split.queries.iter().zip(ranked).map(|(truth, found)| self.list(truth, found, options));
-        Ok(Predicted { predictions: Predictions::any(lists.collect()), out_of_reach })
+        let threshold = self.model.nms().unwrap_or(1.0);
+        Ok(Predicted { predictions: predictions(&split.queries, ranked, threshold, options), out_of_reach })
     }
 
     /// Every query against one video at a time.
@@ -103,7 +104,7 @@ impl Trained {
         examples: &Examples,
         footage: &Footage,
         options: &PredictOptions,
-        ranked: &mut [Vec<Found>],
+        ranked: &mut [Found],
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<()> {
         let mut asks = Vec::with_capacity(examples.list.len());
@@ -125,8 +126,11 @@ impl Trained {
             };
             let proposals = self.model.propose(&self.ready(&batch)?)?;
             for (((ask, example), clips), proposals) in chunk.iter().zip(&list).zip(&clips).zip(proposals) {
-                let found = self.kept(&proposals, options);
-                ranked[example.truth].extend(found.iter().map(|found| Found::new(video(ask), clips, *found)));
+                let found = &mut ranked[example.truth];
+                for proposal in self.kept(&proposals, options) {
+                    found.see_video(video(ask), proposal.score);
+                    found.add(FoundMoment::new(video(ask), clips, proposal));
+                }
             }
             progress((number * options.batch + chunk.len()).min(asks.len()), asks.len());
         }
@@ -143,7 +147,7 @@ impl Trained {
         reader: &Reader,
         options: &PredictOptions,
         asked: &dyn Fn(&Truth) -> Result<Vec<VideoId>>,
-        ranked: &mut [Vec<Found>],
+        ranked: &mut [Found],
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<()> {
         let every = Examples::asking(split, reader, &self.vocabulary, asked)?;
@@ -160,8 +164,10 @@ impl Trained {
             let answers: Vec<Answer> = corpus.search(&queries, &codes)?.into_iter().next().unwrap_or_default();
             for ((example, (_, clips)), answer) in of_truth.iter().zip(videos).zip(answers) {
                 let video = &every.videos[example.video];
-                let found = self.kept(&answer.moments, options);
-                ranked[truth].extend(found.iter().map(|found| Found::new(video, clips, *found)));
+                ranked[truth].see_video(video, answer.video_score);
+                for proposal in self.kept(&answer.moments, options) {
+                    ranked[truth].add(FoundMoment::new(video, clips, proposal));
+                }
             }
             progress(next, every.list.len());
         }
@@ -189,30 +195,6 @@ impl Trained {
         suppress(proposals, self.model.nms().unwrap_or(1.0), options.answers)
     }
 
-    fn list(&self, truth: &Truth, mut found: Vec<Found>, options: &PredictOptions) -> QueryPredictions {
-        found.sort_by(|a, b| b.score.total_cmp(&a.score));
-        let threshold = self.model.nms().unwrap_or(1.0);
-        let mut kept: Vec<Found> = Vec::new();
-        for found in found {
-            let clashes = |earlier: &Found| earlier.video == found.video && earlier.span.iou(found.span) > threshold;
-            if kept.len() < options.answers && !kept.iter().any(clashes) {
-                kept.push(found);
-            }
-        }
-        let whole = |span: Span| truth.duration().map_or(span, |duration| span.clip_to(duration));
-        let own = truth.video.as_ref().map(|video| &video.id);
-        let prediction = |found: Found| {
-            let span = if own == Some(&found.video) { whole(found.span) } else { found.span };
-            Prediction { video: Some(found.video), span, score: Some(f64::from(found.score)) }
-        };
-        QueryPredictions {
-            query: truth.query.id.clone(),
-            ranked: kept.into_iter().map(prediction).collect(),
-            saliency: None,
-            extra: cuemark_core::Extra::default(),
-        }
-    }
-
     /// Counts the moments of a split that no answer could meet.
     fn reach(&self, split: &Split, footage: &Footage) -> Result<OutOfReach> {
         let mut counted = Examples {
@@ -230,22 +212,6 @@ impl Trained {
             counted.count_reach(moment.span, clips.start + clips.covered, shortest);
         }
         Ok(counted.out_of_reach)
-    }
-}
-
-/// An answer in seconds.
-#[derive(Debug, Clone)]
-struct Found {
-    video: VideoId,
-    span: Span,
-    score: f32,
-}
-
-impl Found {
-    fn new(video: &VideoId, clips: &Clips, proposal: Proposal) -> Self {
-        let at = |fraction: f64| clips.start + fraction.clamp(0.0, 1.0) * clips.covered;
-        let span = Span::new(at(proposal.span.start()), at(proposal.span.end())).unwrap_or_else(|_| Span::whole(0.0));
-        Self { video: video.clone(), span, score: proposal.score }
     }
 }
 

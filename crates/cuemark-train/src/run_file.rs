@@ -3,6 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_formats::Source;
 use cuemark_metrics::{MetricName, parse_list};
+use cuemark_tensor::Precision;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -85,17 +86,6 @@ pub struct TrainConfig {
     /// What is done, in order.
     #[serde(rename = "stage")]
     pub stages: Vec<StageConfig>,
-}
-
-/// Arithmetic of matrix products on a GPU; the CPU always computes in full.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Precision {
-    /// 32-bit floats.
-    F32,
-    /// Products of 32-bit floats rounded to 19 bits, summed in full. Default.
-    #[default]
-    Tf32,
 }
 
 /// One stage of training.

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use cuemark_core::{Predictions, Rng, Split, Truth};
+use cuemark_core::{Predictions, Rng, Split, Task, Truth};
 use cuemark_features::Prefetch;
 use cuemark_formats::{Overwrite, PredictionFormat, WholeFile, write_predictions};
 use cuemark_metrics::{Overrides, Plan, evaluate};
 use cuemark_models::{Batch, BatchBy};
 use cuemark_tensor::optim::{Adam, AdamConfig, Group, WeightDecay, clip_factor, gradient_norm};
-use cuemark_tensor::{DType, Device, Pass, Tensor, allow_tf32};
+use cuemark_tensor::{DType, Device, Pass, Tensor, set_precision};
 use indexmap::IndexMap;
 use serde_json::json;
 
@@ -25,7 +25,7 @@ use crate::predict::{Among, PredictOptions, durations};
 use crate::schedule::Progress;
 use crate::similar::Similar;
 use crate::text::Reader;
-use crate::{Optimiser, Precision, Result, RunFile, RunFolder, StageConfig, TrainError, Trained};
+use crate::{Optimiser, Result, RunFile, RunFolder, StageConfig, TrainError, Trained};
 
 /// The longest that work may be lost to a crash between two evaluations.
 const SAVE_EVERY: Duration = Duration::from_secs(300);
@@ -93,7 +93,7 @@ pub struct Outcome {
 /// # Errors
 /// When something the run needs is missing or broken, named; when the loss is no longer finite; when the folder cannot be written.
 pub fn train(run: &RunFile, options: &TrainOptions, watch: Watch<'_>) -> Result<Outcome> {
-    allow_tf32(run.train.precision != Precision::F32);
+    set_precision(run.train.precision);
     let resumed = options.start == Start::Resume && options.folder.last().is_file();
     if resumed {
         options.folder.check_same(run)?;
@@ -383,11 +383,17 @@ impl<'a> Sitting<'a> {
     /// Answers and scores the validation split, and keeps the weights if they are the best so far.
     fn evaluate(&mut self, stage: &StageConfig, per_epoch: usize) -> Result<Evaluated> {
         let eval = &self.run.eval;
-        let among =
-            if self.val.queries.iter().all(|truth| truth.pool.is_some()) { Among::Pool } else { Among::OwnVideo };
+        let metrics = eval.metrics()?;
+        let among = if metrics.iter().any(|metric| matches!(metric.metric.task(), Task::Vcmr | Task::Vr | Task::Svmr)) {
+            Among::Split
+        } else if self.val.queries.iter().all(|truth| truth.pool.is_some()) {
+            Among::Pool
+        } else {
+            Among::OwnVideo
+        };
         let options = PredictOptions { answers: eval.answers, batch: eval.batch, among, window: None, variant: None };
         let predicted = self.trained.answer(&self.val, &self.val_footage, &self.reader, &options, &mut |_, _| {})?;
-        let metrics = score(eval.metrics()?, &self.val.queries, &predicted.predictions)?;
+        let metrics = score(metrics, &self.val.queries, &predicted.predictions)?;
         let score = metrics.values().sum::<f64>() / metrics.len().max(1) as f64;
         let best = self.state.best.is_none_or(|best| score > best);
         let state = &mut self.state;

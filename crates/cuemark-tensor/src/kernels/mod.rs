@@ -24,7 +24,7 @@ const THREADS: u32 = 256;
 ///
 /// # Errors
 /// When the driver refuses.
-pub fn keep_memory(device: &CudaDevice) -> Result<()> {
+pub(crate) fn keep_memory(device: &CudaDevice) -> Result<()> {
     let mut most = u64::MAX;
     // SAFETY: this attribute is a u64, and the pool belongs to the device for as long as the process runs.
     unsafe {
@@ -131,7 +131,9 @@ impl Product {
         (to, stride): (&mut CudaViewMut<f32>, usize),
         add: f32,
     ) -> Result<()> {
-        let compute = if candle_core::cuda_backend::gemm_reduced_precision_f32() {
+        let compute = if crate::device::rounds_to_bf16() {
+            sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_16BF
+        } else if candle_core::cuda_backend::gemm_reduced_precision_f32() {
             sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32
         } else {
             sys::cublasComputeType_t::CUBLAS_COMPUTE_32F

@@ -155,7 +155,8 @@ impl CustomOp3 for Layer {
         // The start is needed where the gradient of the first step is taken: it goes along as one more step of states.
         let states = Tensor::cat(&[&self.cell.state_of(kept)?, &start.unsqueeze(0)?], 0)?;
         let wide = kept.contiguous()?;
-        let all = wide.apply_op3_no_bwd(&gradient, &with_start(weights, start)?, &LayerGradient { layer: *self, steps })?;
+        let all =
+            wide.apply_op3_no_bwd(&gradient, &with_start(weights, start)?, &LayerGradient { layer: *self, steps })?;
         let (rows, parts) = (steps * batch, 4 * hidden);
         let before_gates = all.narrow(0, 0, rows * parts)?.reshape((rows, parts))?;
         let of_start = all.narrow(0, rows * parts, batch * hidden)?.reshape((batch, hidden))?;
@@ -310,12 +311,14 @@ mod tests {
             for sizes in [[1, 1, 1], [5, 3, 4], [7, 33, 70]] {
                 let vars = inputs(cell, sizes, &Device::Cpu);
                 let ours = through(&vars, |vars| fused(cell, reading, vars));
-                let wanted = through(&vars, |[given, weight, bias, start]| {
-                    composed(cell, reading, given, weight, bias, start)
-                });
+                let wanted =
+                    through(&vars, |[given, weight, bias, start]| composed(cell, reading, given, weight, bias, start));
                 for (n, (ours, wanted)) in ours.iter().zip(&wanted).enumerate() {
                     for (a, b) in ours.iter().zip(wanted) {
-                        assert!((a - b).abs() <= 2e-5 * b.abs().max(1.0), "{cell:?} {reading:?} {sizes:?} {n}: {a} {b}");
+                        assert!(
+                            (a - b).abs() <= 2e-5 * b.abs().max(1.0),
+                            "{cell:?} {reading:?} {sizes:?} {n}: {a} {b}"
+                        );
                     }
                 }
             }
