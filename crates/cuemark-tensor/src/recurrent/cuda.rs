@@ -1,5 +1,7 @@
 //! The layer on NVIDIA GPUs: one product and one kernel per step.
 
+#![allow(unsafe_code)] // kernels are launched through pointers
+
 use candle_core::{CudaStorage, Layout, Result, Shape};
 
 use super::{Cell, Layer, Sizes};
