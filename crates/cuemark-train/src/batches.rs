@@ -19,6 +19,8 @@ pub(crate) struct Batches {
     pub(crate) input: Input,
     /// How alike training queries and videos are, for models that ask for it.
     pub(crate) similar: Option<Similar>,
+    /// By truth the videos that answer it, by [`Examples::answering`].
+    pub(crate) answering: Vec<Vec<usize>>,
     /// What negatives are drawn from, in stages that ask for them.
     pub(crate) candidates: Mutex<Option<Arc<Candidates>>>,
 }
@@ -41,7 +43,8 @@ impl Batches {
             Some(similar) => Some(similar.of(&list, &videos, &of_query)?),
             None => None,
         };
-        let targets = if self.input.spans { Some(targets(&list, &of_query, &clips)) } else { None };
+        let positives = positives(&list, &videos, &of_query, &self.answering);
+        let targets = self.input.spans.then(|| Targets { positives, ..targets(&list, &of_query, &clips) });
         Ok(Batch {
             videos: video_batch(ids, &clips)?,
             queries: query_batch(&list, of_query)?,
@@ -170,6 +173,58 @@ fn targets(list: &[&Example], of_query: &[usize], clips: &[Arc<Clips>]) -> Targe
     }
 }
 
+/// For every query the places of all videos that answer it; `None` when that is only its own everywhere.
+fn positives(
+    list: &[&Example],
+    videos: &[usize],
+    of_query: &[usize],
+    answering: &[Vec<usize>],
+) -> Option<Vec<Vec<usize>>> {
+    let places = |example: &&Example| -> Vec<usize> {
+        let answering = answering.get(example.truth).map_or(&[][..], Vec::as_slice);
+        (0..videos.len()).filter(|place| answering.binary_search(&videos[*place]).is_ok()).collect()
+    };
+    let positives: Vec<Vec<usize>> = list.iter().map(places).collect();
+    let only_own = positives.iter().zip(of_query).all(|(places, own)| places.iter().all(|place| place == own));
+    (!only_own).then_some(positives)
+}
+
 fn whole() -> NormSpan {
     NormSpan::new(0.0, 1.0).unwrap_or_else(|| unreachable!("0 and 1 are finite"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example(truth: usize, video: usize) -> Example {
+        Example {
+            query: cuemark_core::QueryId::from(format!("q{truth}").as_str()),
+            truth,
+            video,
+            words: Vec::new(),
+            parse: None,
+            phrases: Vec::new(),
+            span: None,
+            relevance: 1.0,
+        }
+    }
+
+    /// Query 0 is answered in videos 5 and 7, query 1 in 7 alone: in a batch of pairs (0 in 5), (1 in 7), (0 in 7) both
+    /// places that hold video 7 count for either.
+    #[test]
+    fn every_video_of_the_batch_that_answers_a_query_is_a_positive() {
+        let list = [example(0, 5), example(1, 7), example(0, 7)];
+        let list: Vec<&Example> = list.iter().collect();
+        let answering = [vec![5, 7], vec![7]];
+        let found = positives(&list, &[5, 7, 7], &[0, 1, 2], &answering);
+        assert_eq!(found, Some(vec![vec![0, 1, 2], vec![1, 2], vec![0, 1, 2]]));
+    }
+
+    #[test]
+    fn a_batch_in_which_only_own_videos_answer_has_no_mask() {
+        let list = [example(0, 5), example(1, 7)];
+        let list: Vec<&Example> = list.iter().collect();
+        assert_eq!(positives(&list, &[5, 7], &[0, 1], &[vec![5, 6], vec![7]]), None);
+    }
 }

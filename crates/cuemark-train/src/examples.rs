@@ -1,6 +1,6 @@
 //! Queries with their videos and spans, ready to be put into batches.
 
-use cuemark_core::{QueryId, Rng, Span, Split, Truth, VideoId};
+use cuemark_core::{GradedMoment, QueryId, Rng, Span, Split, Truth, VideoId};
 use cuemark_text::{Parse, Vocabulary};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -126,6 +126,20 @@ impl Examples {
         Ok(self)
     }
 
+    /// By truth the videos that hold something to learn for it, in order.
+    pub(crate) fn answering(&self) -> Vec<Vec<usize>> {
+        let truths = self.list.iter().map(|example| example.truth + 1).max().unwrap_or(0);
+        let mut videos: Vec<Vec<usize>> = vec![Vec::new(); truths];
+        for example in &self.list {
+            videos[example.truth].push(example.video);
+        }
+        for videos in &mut videos {
+            videos.sort_unstable();
+            videos.dedup();
+        }
+        videos
+    }
+
     /// Counts one moment; whether the model sees any of it.
     pub(crate) fn count_reach(&mut self, span: Span, covered: f64, shortest: f64) -> bool {
         self.out_of_reach.moments += 1;
@@ -156,19 +170,36 @@ impl Examples {
     }
 }
 
-/// The moments of a query to learn from: its graded ones, or the first of those that are simply right.
+/// The moments of a query to learn from, with the weight of each: all that are graded or come with a similarity (the sets
+/// of `cuemark rank pseudo-train`), else the first that is simply right.
 fn moments(truth: &Truth) -> Vec<(VideoId, Option<Span>, f32)> {
     let graded = truth.moments.iter().any(|graded| graded.relevance.is_some());
-    let moment = |graded: &cuemark_core::GradedMoment| {
-        let grade = graded.relevance.map_or(1.0, |relevance| relevance.value() as f32 / TOP_GRADE);
-        (graded.moment.video.clone(), Some(graded.moment.span), grade)
+    let similarities = if graded { None } else { similarities(truth) };
+    let weight = |place: usize, graded: &GradedMoment| match (&similarities, graded.relevance) {
+        (_, Some(grade)) => (grade.value() as f32 / TOP_GRADE).min(1.0),
+        (Some(similarities), None) => similarities[place],
+        (None, None) => 1.0,
     };
-    let right = truth.moments.iter().filter(|graded| graded.is_right()).map(moment);
-    let found: Vec<_> = if graded { right.collect() } else { right.take(1).collect() };
+    let moment = |(place, graded): (usize, &GradedMoment)| {
+        (graded.moment.video.clone(), Some(graded.moment.span), weight(place, graded))
+    };
+    let weighted = truth.moments.iter().enumerate().map(moment).filter(|(.., weight)| *weight > 0.0);
+    let all = graded || similarities.is_some();
+    let found: Vec<_> = if all { weighted.collect() } else { weighted.take(1).collect() };
     if found.is_empty() {
         return truth.video.iter().map(|video| (video.id.clone(), None, 1.0)).collect();
     }
     found
+}
+
+/// How like its query each moment is, in 0..1; `None` unless every moment says.
+fn similarities(truth: &Truth) -> Option<Vec<f32>> {
+    let fields = truth.extra.get("moments")?.as_array()?;
+    if fields.len() != truth.moments.len() || fields.is_empty() {
+        return None;
+    }
+    let of = |fields: &serde_json::Value| Some(fields.get("similarity")?.as_f64()?.clamp(0.0, 1.0) as f32);
+    fields.iter().map(of).collect()
 }
 
 #[allow(clippy::too_many_arguments)] // one call, and a struct for it would only repeat the names
@@ -192,5 +223,51 @@ fn example(
         phrases: read.phrases.iter().map(phrase).collect(),
         span,
         relevance,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic
+mod tests {
+    use cuemark_core::{Query, Relevance};
+    use serde_json::json;
+
+    use super::*;
+
+    fn truth(grades: &[Option<f64>]) -> Truth {
+        let mut truth = Truth::bare(Query { id: "q".into(), text: "a dog runs".to_owned() });
+        let graded = |(place, grade): (usize, &Option<f64>)| {
+            let video = VideoId::from(format!("v{place}").as_str());
+            let relevance = grade.map(|grade| Relevance::new(grade).unwrap());
+            GradedMoment { relevance, ..GradedMoment::right(video, Span::new(1.0, 2.0).unwrap()) }
+        };
+        truth.moments = grades.iter().enumerate().map(graded).collect();
+        truth
+    }
+
+    fn weights(truth: &Truth) -> Vec<(String, f32)> {
+        moments(truth).into_iter().map(|(video, _, weight)| (video.to_string(), weight)).collect()
+    }
+
+    #[test]
+    fn grades_weigh_by_the_best_grade_and_what_is_wrong_is_left_out() {
+        let found = weights(&truth(&[Some(4.0), Some(0.0), Some(1.0), Some(9.0)]));
+        assert_eq!(found, [("v0".to_owned(), 1.0), ("v2".to_owned(), 0.25), ("v3".to_owned(), 1.0)]);
+    }
+
+    #[test]
+    fn similarities_are_weights_themselves() {
+        let mut pseudo = truth(&[None, None, None]);
+        let fields = json!([{ "similarity": 1.0 }, { "similarity": 0.25 }, { "similarity": -0.5 }]);
+        pseudo.extra.insert("moments", fields);
+        assert_eq!(weights(&pseudo), [("v0".to_owned(), 1.0), ("v1".to_owned(), 0.25)]);
+    }
+
+    #[test]
+    fn without_either_the_first_moment_is_learnt() {
+        assert_eq!(weights(&truth(&[None, None])), [("v0".to_owned(), 1.0)]);
+        let mut partly = truth(&[None, None]);
+        partly.extra.insert("moments", json!([{ "similarity": 0.5 }, {}]));
+        assert_eq!(weights(&partly), [("v0".to_owned(), 1.0)]);
     }
 }

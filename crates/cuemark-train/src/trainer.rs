@@ -152,8 +152,9 @@ impl<'a> Sitting<'a> {
             Examples::of(&train, &reader, &trained.vocabulary)?.for_training(&footage, shortest, &train.name)?;
         let similar = if input.similarity { Some(Similar::of_training(&train.queries, &examples)?) } else { None };
         let val_footage = Footage::open(&run.data, durations(&val))?.prepared(input.normalise, input.resample);
+        let (footage, answering) = (Arc::new(footage), examples.answering());
         let batches =
-            Arc::new(Batches { examples, footage: Arc::new(footage), input, similar, candidates: Mutex::default() });
+            Arc::new(Batches { examples, footage, input, similar, answering, candidates: Mutex::default() });
         Ok(Self {
             run,
             options,

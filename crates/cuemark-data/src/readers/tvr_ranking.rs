@@ -7,14 +7,16 @@
 //! `raw_annotation.csv` (`pair_id,worker,relevance`, grades 0 to 4) has 227,808 ratings of 96,483 pairs: 79,062 pairs
 //! have two and 17,421 four. `video_name_duration_id.json` gives the corpus, 19,614 clips with duration and index.
 //!
-//! Oddities: a worker may rate a pair twice; the training lists of the pseudo sets have similarities for grades.
+//! Oddities: a worker may rate a pair twice; the training lists of the pseudo sets have similarities instead of grades, which
+//! stay with each moment as extra fields.
 
 use cuemark_core::{GradedMoment, Moment, Query, QueryId, RawSpan, Relevance, Split, Truth};
 use cuemark_formats::json::Document;
 use cuemark_formats::{Result, Source};
 use indexmap::IndexMap;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::card::{Counts, DatasetCard, Expected, FileCard, QueryIds, SideCard};
 use crate::decode;
@@ -129,6 +131,7 @@ pub fn read_ranked_pairs(source: &Source) -> Result<Vec<RankedPair>> {
 fn read(source: &Source, options: &ReadOptions) -> Result<Vec<Split>> {
     let mut split = SplitBuilder::new(source, options);
     let mut truths: IndexMap<QueryId, Truth> = IndexMap::new();
+    let mut similarities: FxHashMap<QueryId, Vec<Value>> = FxHashMap::default();
     for (index, pair) in read_ranked_pairs(source)?.into_iter().enumerate() {
         let place = |field: &str| (pair.line, format!("[{index}].{field}"));
         let duration = pair.duration.or_else(|| options.duration(&pair.video));
@@ -138,6 +141,16 @@ fn read(source: &Source, options: &ReadOptions) -> Result<Vec<Split>> {
             let truth = truths.entry(pair.query.id.clone()).or_insert_with(|| Truth::bare(pair.query));
             let moment = Moment { video: video.id, span };
             truth.moments.push(GradedMoment { moment, relevance: pair.relevance });
+            // Training lists have no grades but similarities, which training weighs by.
+            if let (None, Some(similarity)) = (pair.relevance, pair.similarity) {
+                let fields = similarities.entry(truth.query.id.clone()).or_default();
+                fields.push(json!({ "similarity": similarity }));
+            }
+        }
+    }
+    for (query, fields) in similarities {
+        if let Some(truth) = truths.get_mut(&query).filter(|truth| truth.moments.len() == fields.len()) {
+            truth.extra.insert("moments", fields.into());
         }
     }
     truths.into_values().for_each(|truth| split.push(truth));
