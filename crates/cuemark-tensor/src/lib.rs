@@ -5,6 +5,7 @@
 //!   checkpoint, or merely counted;
 //! - [`functional`] has the composed operations that candle lacks or offers without a gradient;
 //! - [`map`] computes convolutions on the valid cells of a start × end map alone;
+//! - [`MatrixProduct`] multiplies matrices however they lie in memory;
 //! - [`recurrent`] runs LSTM and GRU layers as one operation;
 //! - [`optim`] steps parameters in place.
 
@@ -17,6 +18,7 @@ mod matrix;
 pub mod optim;
 mod params;
 mod pass;
+mod product;
 pub mod recurrent;
 mod softmax;
 
@@ -25,3 +27,4 @@ pub use candle_nn::{Init, VarBuilder};
 pub use device::{Precision, UnknownDevice, device, set_precision};
 pub use params::Params;
 pub use pass::Pass;
+pub use product::MatrixProduct;

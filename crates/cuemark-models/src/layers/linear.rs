@@ -1,9 +1,39 @@
 //! Matrix products with PyTorch's default initialisation.
 
-use candle_core::Result;
-use candle_nn::{Linear, VarBuilder};
+use candle_core::{Result, Tensor};
+use candle_nn::{Module, VarBuilder};
+use cuemark_tensor::MatrixProduct as _;
 
 use super::uniform;
+
+/// `x Wᵀ + b` on the last axis of anything, however it lies in memory.
+#[derive(Debug, Clone)]
+pub struct Linear {
+    weight: Tensor,
+    bias: Option<Tensor>,
+}
+
+impl Linear {
+    /// With weights `[outputs, inputs]` and biases `[outputs]`.
+    pub fn new(weight: Tensor, bias: Option<Tensor>) -> Self {
+        Self { weight, bias }
+    }
+
+    /// `[outputs, inputs]`.
+    pub fn weight(&self) -> &Tensor {
+        &self.weight
+    }
+}
+
+impl Module for Linear {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let product = x.times(&self.weight.t()?)?;
+        match &self.bias {
+            Some(bias) => product.broadcast_add(bias),
+            None => Ok(product),
+        }
+    }
+}
 
 /// `x Wᵀ + b` on the last axis.
 ///

@@ -12,6 +12,7 @@ use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor, bail};
 
 pub use cell::Cell;
 
+use crate::MatrixProduct as _;
 use crate::map::numbers;
 
 /// The order in which steps are read.
@@ -170,7 +171,7 @@ impl CustomOp3 for Layer {
             previous
         };
         let previous = states.index_select(&Tensor::new(previous, given.device())?, 0)?.reshape((rows, hidden))?;
-        let of_weight = of_state.t()?.matmul(&previous)?;
+        let of_weight = of_state.t()?.times(&previous)?;
         let of_bias = of_state.sum(0)?.reshape((self.cell.gates(), hidden))?;
         let of_given = match self.cell {
             Cell::Lstm => before_gates,
