@@ -126,6 +126,14 @@ impl Examples {
         Ok(self)
     }
 
+    /// Takes every span away, for models that learn without: which pairs there are is all that is left to learn from.
+    pub(crate) fn without_spans(mut self) -> Self {
+        for example in &mut self.list {
+            (example.span, example.relevance) = (None, 1.0);
+        }
+        self
+    }
+
     /// By truth the videos that hold something to learn for it, in order.
     pub(crate) fn answering(&self) -> Vec<Vec<usize>> {
         let truths = self.list.iter().map(|example| example.truth + 1).max().unwrap_or(0);

@@ -8,6 +8,7 @@ mod batches;
 mod checkpoint;
 mod error;
 mod examples;
+mod first_stage;
 mod footage;
 mod found;
 mod log;
@@ -24,6 +25,7 @@ mod trainer;
 
 pub use error::{Result, TrainError};
 pub use examples::OutOfReach;
+pub use first_stage::FirstStage;
 pub use log::{Evaluated, Event, Watch};
 pub use predict::{Among, PredictOptions, Predicted};
 pub use run_file::{DataConfig, EvalConfig, Metrics, Optimiser, Override, RunFile, StageConfig, TrainConfig};

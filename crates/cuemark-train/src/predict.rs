@@ -11,7 +11,7 @@ use crate::examples::{Example, Examples, OutOfReach};
 use crate::footage::{Clips, Footage, Window};
 use crate::found::{Found, FoundMoment, predictions};
 use crate::text::Reader;
-use crate::{Result, TrainError, Trained};
+use crate::{FirstStage, Result, TrainError, Trained};
 
 /// What is asked of a trained model.
 #[derive(Debug, Clone)]
@@ -65,6 +65,21 @@ impl Trained {
         options: &PredictOptions,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Predicted> {
+        self.predict_after(split, options, None, progress)
+    }
+
+    /// As [`Trained::predict`], but every query is asked of the videos that a first stage chose for it, whose scores count
+    /// where the model can take them. [`PredictOptions::among`] then says only how answers are listed.
+    ///
+    /// # Errors
+    /// As [`Trained::predict`], and for a query that the first stage has no videos for.
+    pub fn predict_after(
+        &self,
+        split: &Split,
+        options: &PredictOptions,
+        first: Option<&FirstStage>,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Predicted> {
         let durations = durations(split);
         let input = self.model.input();
         let footage =
@@ -72,7 +87,7 @@ impl Trained {
         // Which roles count as phrases was decided on the training queries.
         let train = if input.phrases > 0 { self.run.data.split(&self.run.data.train)?.queries } else { Vec::new() };
         let reader = self.reader(&train)?;
-        self.answer(split, &footage, &reader, options, progress)
+        self.answer_after(split, &footage, &reader, options, first, progress)
     }
 
     pub(crate) fn answer(
@@ -83,11 +98,28 @@ impl Trained {
         options: &PredictOptions,
         progress: &mut dyn FnMut(usize, usize),
     ) -> Result<Predicted> {
+        self.answer_after(split, footage, reader, options, None, progress)
+    }
+
+    fn answer_after(
+        &self,
+        split: &Split,
+        footage: &Footage,
+        reader: &Reader,
+        options: &PredictOptions,
+        first: Option<&FirstStage>,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Predicted> {
         let everywhere: Vec<VideoId> = split.videos.iter().map(|video| video.id.clone()).collect();
-        let asked = |truth: &Truth| videos_of(truth, options.among, &everywhere);
+        let asked = |truth: &Truth| match first {
+            Some(first) => Ok(first.videos(truth)?.iter().map(|(video, _)| video.clone()).collect()),
+            None => videos_of(truth, options.among, &everywhere),
+        };
         let mut ranked: Vec<Found> = split.queries.iter().map(|truth| Found::of(truth, options)).collect();
-        match self.model.corpus().filter(|_| options.among != Among::OwnVideo) {
-            Some(corpus) => self.search(corpus, split, footage, reader, options, &asked, &mut ranked, progress)?,
+        match self.model.corpus().filter(|_| first.is_some() || options.among != Among::OwnVideo) {
+            Some(corpus) => {
+                self.search(corpus, split, footage, reader, options, first, &asked, &mut ranked, progress)?
+            }
             None => {
                 let examples = Examples::asking(split, reader, &self.vocabulary, asked)?;
                 self.propose(&examples, footage, options, &mut ranked, progress)?;
@@ -146,6 +178,7 @@ impl Trained {
         footage: &Footage,
         reader: &Reader,
         options: &PredictOptions,
+        first: Option<&FirstStage>,
         asked: &dyn Fn(&Truth) -> Result<Vec<VideoId>>,
         ranked: &mut [Found],
         progress: &mut dyn FnMut(usize, usize),
@@ -161,7 +194,14 @@ impl Trained {
             let queries = self.ready_queries(&query_batch(&of_truth[..1], vec![0])?)?;
             let videos: Vec<&(Code, Arc<Clips>)> = of_truth.iter().map(|example| &codes[example.video]).collect();
             let codes: Vec<&Code> = videos.iter().map(|(code, _)| code).collect();
-            let answers: Vec<Answer> = corpus.search(&queries, &codes)?.into_iter().next().unwrap_or_default();
+            let answers = match first {
+                Some(first) => {
+                    let scores = first.videos(&split.queries[truth])?.iter().map(|(_, score)| *score).collect();
+                    corpus.search_after(&queries, &codes, &[scores])?
+                }
+                None => corpus.search(&queries, &codes)?,
+            };
+            let answers: Vec<Answer> = answers.into_iter().next().unwrap_or_default();
             for ((example, (_, clips)), answer) in of_truth.iter().zip(videos).zip(answers) {
                 let video = &every.videos[example.video];
                 ranked[truth].see_video(video, answer.video_score);

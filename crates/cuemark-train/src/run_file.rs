@@ -4,6 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_formats::Source;
 use cuemark_metrics::{MetricName, parse_list};
 use cuemark_tensor::Precision;
+use cuemark_tensor::optim::Clip;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -111,9 +112,18 @@ pub struct StageConfig {
     /// Default: 0
     #[serde(default)]
     pub weight_decay: f64,
-    /// Gradients longer than this are shortened to it; left out: never.
+    /// What stays of earlier gradients in a step of `sgd`. Default: 0
+    #[serde(default)]
+    pub momentum: f64,
+    /// Gradients that are longer than this all together are shortened to it; left out: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip_norm: Option<f64>,
+    /// Each tensor's gradient that is longer than this is shortened to it; left out: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip_tensor_norm: Option<f64>,
+    /// Every number of a gradient is kept within plus and minus this; left out: none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip_value: Option<f64>,
     /// How the rate changes. Default: constant
     #[serde(default)]
     pub schedule: Schedule,
@@ -128,6 +138,20 @@ pub enum Optimiser {
     Adam,
     /// Weight decay is apart from the gradient.
     Adamw,
+    /// Gradient descent with `momentum`; weight decay is part of the gradient.
+    Sgd,
+}
+
+impl StageConfig {
+    /// How gradients are kept within bounds; a checked run file says one way at most.
+    pub fn clip(&self) -> Clip {
+        match (self.clip_norm, self.clip_tensor_norm, self.clip_value) {
+            (Some(limit), ..) => Clip::Norm(limit),
+            (None, Some(limit), _) => Clip::EachTensor(limit),
+            (None, None, Some(limit)) => Clip::EachNumber(limit),
+            (None, None, None) => Clip::Never,
+        }
+    }
 }
 
 /// How a run is judged on the way: `[eval]`.
@@ -313,7 +337,24 @@ impl RunFile {
             positive("train.epochs", stage.epochs as f64)?;
             positive("train.batch", stage.batch as f64)?;
             positive("train.rate", stage.rate)?;
-            stage.clip_norm.map_or(Ok(()), |norm| positive("train.clip_norm", norm))?;
+            let clips = [
+                ("train.clip_norm", stage.clip_norm),
+                ("train.clip_tensor_norm", stage.clip_tensor_norm),
+                ("train.clip_value", stage.clip_value),
+            ];
+            let said: Vec<(&str, f64)> = clips.iter().filter_map(|(key, limit)| Some((*key, (*limit)?))).collect();
+            for (key, limit) in &said {
+                positive(key, *limit)?;
+            }
+            if let [(one, _), (other, _), ..] = said[..] {
+                return Err(fault(path, &format!("`{one}` and `{other}` cannot both hold")));
+            }
+            if !(0.0..1.0).contains(&stage.momentum) {
+                return Err(fault(path, &format!("`train.momentum` is {}, expected 0 to 1", stage.momentum)));
+            }
+            if stage.momentum > 0.0 && stage.optimiser != Optimiser::Sgd {
+                return Err(fault(path, "`train.momentum` is for `optimiser = \"sgd\"`; others have `betas`"));
+            }
         }
         self.eval.metrics().map(|_| ())
     }
@@ -487,6 +528,13 @@ mod tests {
             let error = read(SMALL, &[over(key, value)]).unwrap_err();
             assert!(error.to_string().contains(key), "{error}");
         }
+        for (key, value) in [("train.momentum", "1.5"), ("train.momentum", "0.5"), ("train.clip_value", "-1")] {
+            let error = read(SMALL, &[over(key, value)]).unwrap_err();
+            assert!(error.to_string().contains(key), "{error}");
+        }
+        assert!(read(SMALL, &[over("train.momentum", "0.5"), over("train.optimiser", "sgd")]).is_ok());
+        let error = read(SMALL, &[over("train.clip_norm", "1"), over("train.clip_value", "1")]).unwrap_err();
+        assert!(error.to_string().contains("`train.clip_norm` and `train.clip_value`"), "{error}");
         let error = read(SMALL, &[over("eval.metric", "R@1,IoU=x")]).unwrap_err();
         assert!(error.to_string().contains("R@1,IoU=x"), "{error}");
     }

@@ -29,6 +29,14 @@ pub enum Schedule {
         #[serde(default)]
         warm_up: f64,
     },
+    /// Rises evenly to full over the first steps, then falls with the inverse root of the steps: `sqrt(warm_up_steps / step)`.
+    InverseRoot {
+        /// **Steps** of the warm-up.
+        warm_up_steps: usize,
+        /// Share of the full rate that the first step has. Default: 0
+        #[serde(default)]
+        from: f64,
+    },
     /// Times `factor` after every epoch.
     Exponential {
         /// What it is multiplied by.
@@ -81,6 +89,10 @@ impl Schedule {
             }
             Self::Exponential { factor } => factor.powi(epochs_done as i32),
             Self::Plateau { factor, .. } => factor.powi(at.plateaus as i32),
+            Self::InverseRoot { warm_up_steps, from } => {
+                let (step, warm) = (at.step as f64, (*warm_up_steps).max(1) as f64);
+                if step < warm { from + (1.0 - from) * step / warm } else { (warm / step).sqrt() }
+            }
             Self::Linear { warm_up } => warmed(at, *warm_up, |left| left),
             Self::Cosine { warm_up } => warmed(at, *warm_up, |left| 0.5 - 0.5 * (std::f64::consts::PI * left).cos()),
         }
@@ -130,6 +142,16 @@ mod tests {
         assert_eq!(factor(&cosine, 0), 1.0);
         assert!((factor(&cosine, 50) - 0.5).abs() < 1e-12);
         assert!(factor(&cosine, 99) < 0.001);
+    }
+
+    /// Half-way up from 0.1 to 1 is 0.55; four times the warm-up halves the rate.
+    #[test]
+    fn an_inverse_root_rises_evenly_and_falls_with_the_root() {
+        let schedule = Schedule::InverseRoot { warm_up_steps: 20, from: 0.1 };
+        for (step, wanted) in [(0, 0.1), (10, 0.55), (20, 1.0), (80, 0.5)] {
+            assert!((factor(&schedule, step) - wanted).abs() < 1e-12, "{step}");
+        }
+        assert_eq!(factor(&Schedule::InverseRoot { warm_up_steps: 0, from: 0.0 }, 4), 0.5);
     }
 
     #[test]

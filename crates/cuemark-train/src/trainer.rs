@@ -10,7 +10,7 @@ use cuemark_features::Prefetch;
 use cuemark_formats::{Overwrite, PredictionFormat, WholeFile, write_predictions};
 use cuemark_metrics::{Overrides, Plan, evaluate};
 use cuemark_models::{Batch, BatchBy};
-use cuemark_tensor::optim::{Adam, AdamConfig, Group, WeightDecay, clip_factor, gradient_norm};
+use cuemark_tensor::optim::{Adam, AdamConfig, Optimise, Sgd, WeightDecay};
 use cuemark_tensor::{DType, Device, Pass, Tensor, set_precision};
 use indexmap::IndexMap;
 use serde_json::json;
@@ -119,7 +119,7 @@ struct Sitting<'a> {
     val_footage: Footage,
     reader: Reader,
     state: State,
-    optimiser: Option<Adam>,
+    optimiser: Option<Box<dyn Optimise>>,
     saved: HashMap<String, Tensor>,
     last_save: Instant,
     waited: Duration,
@@ -148,13 +148,16 @@ impl<'a> Sitting<'a> {
         let footage = footage.prepared(input.normalise, input.resample);
         let reader = trained.reader(&train.queries)?;
         let shortest = 1.0 / input.resample.rows().max(1) as f64;
-        let examples =
-            Examples::of(&train, &reader, &trained.vocabulary)?.for_training(&footage, shortest, &train.name)?;
+        let examples = Examples::of(&train, &reader, &trained.vocabulary)?;
+        let examples = if input.spans {
+            examples.for_training(&footage, shortest, &train.name)?
+        } else {
+            examples.without_spans()
+        };
         let similar = if input.similarity { Some(Similar::of_training(&train.queries, &examples)?) } else { None };
         let val_footage = Footage::open(&run.data, durations(&val))?.prepared(input.normalise, input.resample);
         let (footage, answering) = (Arc::new(footage), examples.answering());
-        let batches =
-            Arc::new(Batches { examples, footage, input, similar, answering, candidates: Mutex::default() });
+        let batches = Arc::new(Batches { examples, footage, input, similar, answering, candidates: Mutex::default() });
         Ok(Self {
             run,
             options,
@@ -265,6 +268,10 @@ impl<'a> Sitting<'a> {
     fn epoch(&mut self, stage: &StageConfig, per_epoch: usize, total: usize, watch: Watch<'_>) -> Result<bool> {
         let (seed, number) = (self.run.train.seed, self.state.stage);
         let epoch = self.state.stage_step / per_epoch + 1;
+        let pass = Pass::training(number, epoch, Rng::new(0));
+        if let Some(optimiser) = &mut self.optimiser {
+            optimiser.set_rates(&|name| self.trained.model.rate(name, &pass));
+        }
         let order = Rng::stream(seed, &format!("order of epoch {epoch} of stage {number}"));
         let plan = self.batches.examples.epoch(self.by_video(), stage.batch, order);
         let first = self.state.stage_step % per_epoch;
@@ -340,10 +347,7 @@ impl<'a> Sitting<'a> {
             return Err(TrainError::Diverged { loss: value, step: self.state.step + 1 });
         }
         let Some(optimiser) = &mut self.optimiser else { unreachable!("every stage begins with one") };
-        let factor = match stage.clip_norm {
-            Some(limit) => clip_factor(gradient_norm(optimiser.parameters(), &gradients)?, limit),
-            None => 1.0,
-        };
+        let factor = stage.clip().apply(&optimiser.parameters(), &mut gradients)?;
         optimiser.step(&gradients, rate, factor)?;
         self.state.step += 1;
         self.state.stage_step += 1;
@@ -352,23 +356,20 @@ impl<'a> Sitting<'a> {
         Ok(value)
     }
 
-    fn optimiser(&self, stage: &StageConfig) -> Result<Adam> {
+    fn optimiser(&self, stage: &StageConfig) -> Result<Box<dyn Optimise>> {
         let weight_decay = match stage.optimiser {
-            Optimiser::Adam => WeightDecay::InGradient(stage.weight_decay),
+            Optimiser::Adam | Optimiser::Sgd => WeightDecay::InGradient(stage.weight_decay),
             Optimiser::Adamw => WeightDecay::Decoupled(stage.weight_decay),
         };
-        let [beta1, beta2] = stage.betas;
-        let config = AdamConfig { beta1, beta2, eps: stage.eps, weight_decay };
         let parameters = self.trained.params.trainable();
-        // A parameter that is frozen in some epochs takes part with the rate it has in the others.
-        let last = Pass::training(self.state.stage, usize::MAX, Rng::new(0));
-        let group = |(name, _): &(String, _)| Group {
-            prefix: name.clone(),
-            rate: self.trained.model.rate(name, &last),
-            weight_decay,
+        let mut optimiser: Box<dyn Optimise> = match stage.optimiser {
+            Optimiser::Adam | Optimiser::Adamw => {
+                let [beta1, beta2] = stage.betas;
+                let config = AdamConfig { beta1, beta2, eps: stage.eps, weight_decay };
+                Box::new(Adam::new(parameters, config, &[])?)
+            }
+            Optimiser::Sgd => Box::new(Sgd::new(parameters, stage.momentum, weight_decay, &[])?),
         };
-        let groups: Vec<Group> = parameters.iter().map(group).filter(|group| group.rate != 1.0).collect();
-        let mut adam = Adam::new(parameters, config, &groups)?;
         let mut state: HashMap<String, Tensor> = HashMap::new();
         for (name, tensor) in &self.saved {
             let Some(name) = name.strip_prefix(OPTIMISER) else { continue };
@@ -376,9 +377,9 @@ impl<'a> Sitting<'a> {
             state.insert(name.to_owned(), tensor);
         }
         if !state.is_empty() {
-            adam.load_state(&state)?;
+            optimiser.load_state(&state)?;
         }
-        Ok(adam)
+        Ok(optimiser)
     }
 
     /// Answers and scores the validation split, and keeps the weights if they are the best so far.

@@ -72,6 +72,12 @@ impl Scene {
     }
 }
 
+/// The losses that a run logged.
+fn losses(folder: &Utf8Path) -> Vec<f64> {
+    let loss = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["loss"].as_f64();
+    text(&folder.join("metrics.jsonl")).lines().filter_map(loss).collect()
+}
+
 fn text(path: &Utf8Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
@@ -95,10 +101,7 @@ fn a_run_leaves_every_file_and_its_predictions_score_what_it_says() {
         assert!(folder.join(file).is_file(), "{file}");
     }
     assert!(folder.read_dir_utf8().unwrap().all(|entry| !entry.unwrap().file_name().contains(".tmp")));
-    let losses: Vec<f64> = text(&folder.join("metrics.jsonl"))
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["loss"].as_f64())
-        .collect();
+    let losses = losses(&folder);
     let (first, last) = (losses[0], losses[losses.len() - 1]);
     assert!(last < 0.9 * first, "{first} to {last}");
 
@@ -275,4 +278,89 @@ fn stopping_is_asked_for_from_outside() {
     let options = TrainOptions { stop, ..scene.options("run", Start::Fresh(Overwrite::Never)) };
     let outcome = train(&scene.run(&[]).unwrap(), &options, &mut |_| {}).unwrap();
     assert!(outcome.stopped && outcome.steps == 1);
+}
+
+const CNM: &str =
+    "{ name = 'cnm', clips = 16, keep_every = 2, hidden = 16, ffn = 16, clip_layers = 1, word_layers = 1 }";
+const CPL: &str =
+    "{ name = 'cpl', clips = 16, keep_every = 2, hidden = 16, ffn = 16, clip_layers = 1, word_layers = 1 }";
+
+/// The training queries of the world, changed line by line, as a file.
+fn changed(scene: &Scene, name: &str, change: impl Fn(usize, &mut serde_json::Value)) -> Utf8PathBuf {
+    let lines = text(&scene.path("world/splits/train.jsonl"));
+    let change = |(number, line): (usize, &str)| {
+        let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+        change(number, &mut line);
+        format!("{line}\n")
+    };
+    let path = scene.path(name);
+    std::fs::write(&path, lines.lines().enumerate().map(change).collect::<String>()).unwrap();
+    path
+}
+
+/// Spans that lie elsewhere, or are not there at all, change not one loss: nothing of them reaches a weak model.
+#[test]
+fn weak_models_learn_the_same_wherever_the_spans_lie_and_without_any() {
+    let scene = Scene::new();
+    let moved = changed(&scene, "moved.jsonl", |_, line| line["spans"] = serde_json::json!([[0.0, 0.5]]));
+    let none = changed(&scene, "none.jsonl", |_, line| line["spans"] = serde_json::json!([]));
+    for (model, settings) in [("cnm", CNM), ("cpl", CPL)] {
+        let trained = |train: &str| {
+            let run = [("model", settings), ("data.train", train), ("train.epochs", "1"), ("eval.every", "1")];
+            let out = format!("{model}-{}", train.len());
+            scene.train(&scene.run(&run).unwrap(), &out).unwrap();
+            losses(&scene.path(&out))
+        };
+        let given = trained("train");
+        assert!(given.len() > 3, "{given:?}");
+        assert_eq!(given, trained(moved.as_str()), "{model}");
+        assert_eq!(given, trained(none.as_str()), "{model}");
+    }
+}
+
+/// Every query with its own moment and, half as like, that of the query before it.
+#[test]
+fn a_pseudo_set_is_learnt_moment_by_moment() {
+    let scene = Scene::new();
+    let lines = text(&scene.path("world/splits/train.jsonl"));
+    let queries: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let moment = |number: usize, similarity: f64| {
+        let query = &queries[number % queries.len()];
+        serde_json::json!({ "video": query["video"], "span": query["spans"][0], "similarity": similarity })
+    };
+    let pseudo = changed(&scene, "pseudo.jsonl", |number, line| {
+        let moments = [moment(number, 1.0), moment(number + queries.len() - 1, 0.5)];
+        *line = serde_json::json!({ "qid": line["qid"], "query": line["query"], "moments": moments });
+    });
+    let settings = "{ name = 'xml', clips = 20, words = 20, hidden = 16, heads = 2, pairs = { min = 0, max = 19 }, positive_mask = true }";
+    let run = [("model", settings), ("data.train", pseudo.as_str()), ("train.epochs", "1"), ("eval.every", "1")];
+    let run = scene.run(&run).unwrap();
+    let mut examples = 0;
+    train(&run, &scene.options("ranked", Start::Fresh(Overwrite::Never)), &mut |event| {
+        if let Event::Started { examples: number, .. } = event {
+            examples = *number;
+        }
+    })
+    .unwrap();
+    assert_eq!(examples, 2 * queries.len());
+}
+
+#[test]
+fn descent_with_momentum_learns_and_is_resumed_where_it_was() {
+    let scene = Scene::new();
+    let more = [("train.optimiser", "sgd"), ("train.momentum", "0.8"), ("train.rate", "0.3"), ("train.epochs", "4")];
+    let run = scene.run(&more).unwrap();
+    scene.train(&run, "whole").unwrap();
+    let whole = losses(&scene.path("whole"));
+    assert!(whole[whole.len() - 1] < 0.95 * whole[0], "{whole:?}");
+    let options = scene.options("parts", Start::Fresh(Overwrite::Never));
+    let stop = Arc::clone(&options.stop);
+    train(&run, &options, &mut |event| {
+        if matches!(event, Event::Step { step: 7, .. }) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    })
+    .unwrap();
+    train(&run, &scene.options("parts", Start::Resume), &mut |_| {}).unwrap();
+    assert_eq!(losses(&scene.path("parts")), whole);
 }

@@ -5,6 +5,7 @@ mod inputs;
 mod protocols;
 mod spread;
 mod train;
+mod zoo;
 
 use std::process::ExitCode;
 
@@ -39,6 +40,11 @@ pub(crate) const BENCHES: &[Bench] = &[
         name: "train",
         about: "2D-TAN's inference and training step against dense PyTorch, with the bound that the cells set",
         run: train::run,
+    },
+    Bench {
+        name: "zoo",
+        about: "every model at its published size: parameters, training step, one query, memory, published figures",
+        run: zoo::run,
     },
 ];
 

@@ -3,9 +3,9 @@
 use camino::Utf8PathBuf;
 use cuemark_core::Predictions;
 use cuemark_features::FeatureVariant;
-use cuemark_formats::{PredictionFormat, Source, WholeFile, write_predictions};
+use cuemark_formats::{PredictionFormat, PredictionOptions, Source, WholeFile, read_predictions, write_predictions};
 use cuemark_protocols::baselines::{self, BASELINES, Needs, Training};
-use cuemark_train::{Among, PredictOptions, RunFolder, Trained};
+use cuemark_train::{Among, FirstStage, PredictOptions, RunFolder, Trained};
 use serde_json::json;
 
 use crate::commands::eval::first_verb;
@@ -59,6 +59,13 @@ struct ModelArgs {
     /// Where each query is searched.
     #[arg(long, value_enum, default_value_t = Where::Own)]
     among: Where,
+    /// Look only into the videos that another model's predictions name for each query, with its scores: a list of videos
+    /// (VR) or of moments, as `predict --among split` writes them.
+    #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
+    first_stage: Option<Utf8PathBuf>,
+    /// Videos that are taken of each list of the first stage.
+    #[arg(long, value_name = "N", default_value_t = 40, requires = "first_stage")]
+    first_stage_videos: usize,
     /// Features of the videos, when they are not in the run's store.
     #[arg(long, value_name = "STORE", conflicts_with = "baseline")]
     features: Option<Utf8PathBuf>,
@@ -131,8 +138,15 @@ fn with_model(args: &Args, run: &Utf8PathBuf) -> anyhow::Result<Outcome> {
             Blind::Zeroed => FeatureVariant::Zeroed,
         }),
     };
+    let first = match &args.model.first_stage {
+        Some(path) => {
+            let (_, predictions) = read_predictions(&Source::new(path), &PredictionOptions::default())?;
+            Some(FirstStage::of(&predictions, args.model.first_stage_videos))
+        }
+        None => None,
+    };
     let bar = progress::bar(split.queries.len(), "answering");
-    let predicted = trained.predict(&split, &options, &mut |done, all| {
+    let predicted = trained.predict_after(&split, &options, first.as_ref(), &mut |done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     })?;

@@ -10,9 +10,35 @@ use cuemark_tensor::functional::{bce_with_logits, sigmoid};
 use serde::{Deserialize, Serialize};
 
 use super::pointwise;
-use crate::Proposal;
 use crate::check::{Fixture, Trace};
 use crate::losses::smooth_l1;
+use crate::{Loss, Proposal};
+
+/// What training makes smaller, and its terms.
+#[derive(Debug, Clone)]
+pub struct AnchorLosses {
+    /// Of the scores.
+    pub score: Tensor,
+    /// Of the offsets, unweighted.
+    pub offset: Tensor,
+    /// Both, weighted.
+    pub total: Tensor,
+}
+
+impl AnchorLosses {
+    /// Adds them to what a fixture is compared with.
+    pub fn trace(&self, trace: &mut Trace) {
+        trace.loss("cls", &self.score);
+        trace.loss("reg", &self.offset);
+        trace.loss("total", &self.total);
+    }
+}
+
+impl From<AnchorLosses> for Loss {
+    fn from(losses: AnchorLosses) -> Self {
+        Self { total: losses.total, parts: vec![("score", losses.score), ("offset", losses.offset)] }
+    }
+}
 
 /// Which anchors there are, as every run file of the family states it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -194,6 +220,24 @@ impl AnchorHead {
         let rows = Tensor::new(rows, anchored.offsets.device())?;
         let moved = self.moved(anchored)?.flatten(0, 1)?.index_select(&rows, 0)?;
         smooth_l1(&(moved - ends)?)?.mean_all()
+    }
+
+    /// Both terms, and their sum with the offsets weighted.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    pub fn losses(
+        &self,
+        anchored: &Anchored,
+        targets: &Tensor,
+        chosen: &[(usize, usize)],
+        truth: &[FrameRange],
+        offset_weight: f64,
+    ) -> Result<AnchorLosses> {
+        let score = self.score_loss(anchored, targets)?;
+        let offset = self.offset_loss(anchored, chosen, truth)?;
+        let total = (&score + (&offset * offset_weight)?)?;
+        Ok(AnchorLosses { score, offset, total })
     }
 
     /// Every anchor inside the video, moved, rounded to whole frames and clipped, best first.

@@ -2,6 +2,9 @@
 
 use candle_core::{Device, Result, Tensor};
 use cuemark_core::{ClipRange, NormSpan};
+use cuemark_tensor::functional::l2_normalise;
+
+use crate::Moments;
 
 /// Every window of each of `lengths` clips that fits into `clips`, moving on by a `steps`-th of its length (at least one
 /// clip), by length, then by start. The whole video when none fits.
@@ -38,6 +41,26 @@ pub fn window_means(windows: &[ClipRange], clips: usize, device: &Device) -> Res
         row.iter_mut().take(window.end()).skip(window.first()).for_each(|weight| *weight = share);
     }
     Tensor::from_vec(weights, (windows.len(), clips), device)
+}
+
+/// Moments of a dual encoder: windows of 1, 2, 4, … clips of every video. The rows of all streams stand side by side, so
+/// that products of unit vectors are the mean of the streams' cosines.
+///
+/// # Shapes
+/// - streams `[videos, clips, width]` each; lengths the real clips of every video
+///
+/// # Errors
+/// Those of the tensor operations.
+pub fn stream_moments(streams: &[Tensor], lengths: &[usize]) -> Result<Vec<Moments>> {
+    let of = |(video, clips): (usize, &usize)| {
+        let rows = streams.iter().map(|rows| l2_normalise(&rows.get(video)?.narrow(0, 0, *clips)?));
+        let rows = Tensor::cat(&rows.collect::<Result<Vec<_>>>()?, 1)?;
+        let windows = doubling_windows(*clips);
+        let embeddings = l2_normalise(&window_means(&windows, *clips, rows.device())?.matmul(&rows)?)?.detach();
+        let spans = windows.iter().filter_map(|window| window_span(*window, *clips)).collect();
+        Ok(Moments { spans, embeddings })
+    };
+    lengths.iter().enumerate().map(of).collect()
 }
 
 #[cfg(test)]

@@ -17,18 +17,21 @@ mod masked_words;
 mod matching_encoder;
 mod moment_map;
 mod padded_words;
+mod pair;
 mod query_words;
 mod recurrent;
 mod similarity_curve;
 mod transformer;
 mod word_table;
 
-pub use anchors::{AnchorHead, AnchorSettings, Anchored, FrameRange, Positives, best_anchors, ranges_of_fixture};
+pub use anchors::{
+    AnchorHead, AnchorLosses, AnchorSettings, Anchored, FrameRange, Positives, best_anchors, ranges_of_fixture,
+};
 pub use attention::{MultiHead, see_only};
 pub use batch_norm::{BatchNorm, ConstantRows};
 pub use boundaries::{ScoredClips, best_clips, clip_span, nearest_clips, rank_boundaries};
 pub use boundary_pairs::{BoundaryPair, EndClip, PairLimits, as_proposals, best_pairs, probabilities};
-pub use clip_windows::{doubling_windows, sliding_windows, window_means, window_span};
+pub use clip_windows::{doubling_windows, sliding_windows, stream_moments, window_means, window_span};
 pub use conv1d::{Conv1d, Steps, pointwise};
 pub use distilbert::{DistilBert, DistilBertSize};
 pub use dual_encoder::{
@@ -46,6 +49,7 @@ pub use matching_encoder::{
 };
 pub use moment_map::{ClipProjection, MapSize, MapStack, MapSupport, MomentMap};
 pub use padded_words::PaddedWords;
+pub use pair::Pair;
 pub use query_words::{QueryWords, WordSource};
 pub use recurrent::{Recurrent, Running, Ways, final_states, last_step};
 pub use similarity_curve::{CurveRules, SimilarityCurve, StreamQuery};

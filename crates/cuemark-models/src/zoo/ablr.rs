@@ -16,7 +16,7 @@ use cuemark_tensor::functional::{mask_out, masked_mean, sigmoid, softmax};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
-use crate::layers::{QueryWords, WordSource};
+use crate::layers::{Pair, QueryWords, WordSource};
 use crate::losses::smooth_l1;
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision, Task,
@@ -194,20 +194,6 @@ struct Forward {
     ends: Tensor,
 }
 
-/// The inputs of one pass.
-struct Pair<'a> {
-    /// `[batch, clips, d_visual]`.
-    visual: &'a Tensor,
-    /// `[batch, clips]`, 1 at real clips.
-    clip_mask: &'a Tensor,
-    /// `[batch, words, d_word]`.
-    words: &'a Tensor,
-    /// `[batch, words]`, 1 at real words.
-    word_mask: &'a Tensor,
-    /// Number of real words of each.
-    lengths: &'a [usize],
-}
-
 impl Ablr {
     /// The network of these settings.
     ///
@@ -290,14 +276,7 @@ impl Ablr {
             return Err(ModelError::Settings { model: CARD.name, problem });
         }
         let words = self.words.forward(&batch.queries)?;
-        let pair = Pair {
-            visual: &batch.videos.visual,
-            clip_mask: &batch.videos.mask,
-            words: &words,
-            word_mask: &batch.queries.mask,
-            lengths: &batch.queries.lengths,
-        };
-        self.forward(&pair, pass)
+        self.forward(&Pair::of(batch, &words), pass)
     }
 
     /// Regression and attention, both weighted, then the total.

@@ -235,20 +235,6 @@ impl Cmin {
         let query = Query { words: &queries.words, mask: &queries.mask, lengths: &queries.lengths, graph: &graph };
         Ok(self.forward(&batch.videos.visual, &query, pass)?.anchored)
     }
-
-    /// Both terms, the offsets' unweighted, then the total.
-    fn losses(
-        &self,
-        anchored: &Anchored,
-        targets: &Tensor,
-        best: &[(usize, usize)],
-        truth: &[FrameRange],
-    ) -> Result<(Tensor, Tensor, Tensor)> {
-        let score = self.head.score_loss(anchored, targets)?;
-        let offset = self.head.offset_loss(anchored, best, truth)?;
-        let total = (&score + (&offset * self.config.offset_weight)?)?;
-        Ok((score, offset, total))
-    }
 }
 
 impl GraphLayer {
@@ -370,8 +356,7 @@ impl Model for Cmin {
         let ious: Vec<Vec<f32>> = truth.iter().map(|range| self.head.ious(*range)).collect();
         let anchored = self.of_batch(batch, pass)?;
         let targets = self.head.targets(&ious, self.config.clear as f32, &anchored.logits)?;
-        let (score, offset, total) = self.losses(&anchored, &targets, &best_anchors(&ious), &truth)?;
-        Ok(Loss { total, parts: vec![("score", score), ("offset", offset)] })
+        Ok(self.head.losses(&anchored, &targets, &best_anchors(&ious), &truth, self.config.offset_weight)?.into())
     }
 
     fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>> {
@@ -405,7 +390,8 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let forward = net.forward(&visual, &query, &Pass::answering())?;
     let label = fixture.input("label")?;
     let best = best_anchors(&label.to_vec2()?);
-    let (score, offset, total) = net.losses(&forward.anchored, &label, &best, &ranges_of_fixture(fixture)?)?;
+    let losses =
+        net.head.losses(&forward.anchored, &label, &best, &ranges_of_fixture(fixture)?, config.offset_weight)?;
 
     let mut trace = Trace::new();
     trace.out("video", &forward.video);
@@ -413,9 +399,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     trace.out("attended", &forward.attended);
     trace.out("fused_rnn", &forward.fused);
     net.head.trace(&forward.anchored, &mut trace)?;
-    trace.loss("cls", &score);
-    trace.loss("reg", &offset);
-    trace.loss("total", &total);
+    losses.trace(&mut trace);
     Ok(trace)
 }
 

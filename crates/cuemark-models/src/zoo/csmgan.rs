@@ -214,20 +214,6 @@ impl Csmgan {
         let queries = &batch.queries;
         Ok(self.forward(&batch.videos.visual, &queries.words, &queries.lengths, &queries.mask, pass)?.anchored)
     }
-
-    /// Both terms, the offsets' unweighted, then the total.
-    fn losses(
-        &self,
-        anchored: &Anchored,
-        targets: &Tensor,
-        chosen: &[(usize, usize)],
-        truth: &[FrameRange],
-    ) -> Result<(Tensor, Tensor, Tensor)> {
-        let score = self.head.score_loss(anchored, targets)?;
-        let offset = self.head.offset_loss(anchored, chosen, truth)?;
-        let total = (&score + (&offset * self.config.offset_weight)?)?;
-        Ok((score, offset, total))
-    }
 }
 
 impl SentenceEncoder {
@@ -350,8 +336,7 @@ impl Model for Csmgan {
         let anchored = self.of_batch(batch, pass)?;
         let targets = self.head.targets(&ious, 0.0, &anchored.logits)?;
         let chosen = self.config.positives.choose(&ious);
-        let (score, offset, total) = self.losses(&anchored, &targets, &chosen, &truth)?;
-        Ok(Loss { total, parts: vec![("score", score), ("offset", offset)] })
+        Ok(self.head.losses(&anchored, &targets, &chosen, &truth, self.config.offset_weight)?.into())
     }
 
     fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>> {
@@ -382,7 +367,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let forward = net.forward(&visual, &words, &lengths, &mask, &Pass::answering())?;
     let chosen = config.positives.choose(&fixture.input("positive_iou")?.to_vec2()?);
     let truth = ranges_of_fixture(fixture)?;
-    let (score, offset, total) = net.losses(&forward.anchored, &fixture.input("label")?, &chosen, &truth)?;
+    let losses = net.head.losses(&forward.anchored, &fixture.input("label")?, &chosen, &truth, config.offset_weight)?;
 
     let mut trace = Trace::new();
     trace.out("video", &forward.video);
@@ -390,9 +375,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     trace.out("attended", &forward.attended);
     trace.out("fused_rnn", &forward.fused);
     net.head.trace(&forward.anchored, &mut trace)?;
-    trace.loss("cls", &score);
-    trace.loss("reg", &offset);
-    trace.loss("total", &total);
+    losses.trace(&mut trace);
     Ok(trace)
 }
 

@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    BatchNorm, Conv1d, QueryWords, Recurrent, Running, Steps, Ways, WordSource, final_states, linear, linear_no_bias,
+    BatchNorm, Conv1d, Pair, QueryWords, Recurrent, Running, Steps, Ways, WordSource, final_states, linear,
+    linear_no_bias,
 };
 use crate::losses::smooth_l1;
 use crate::{
@@ -230,20 +231,6 @@ struct Forward {
     ends: Tensor,
 }
 
-/// The inputs of one pass.
-pub(super) struct Pair<'a> {
-    /// `[batch, clips, d_visual]`, zero padded.
-    pub visual: &'a Tensor,
-    /// `[batch, clips]`, 1 at real clips.
-    pub clip_mask: &'a Tensor,
-    /// `[batch, words, d_word]`.
-    pub words: &'a Tensor,
-    /// `[batch, words]`, 1 at real words.
-    pub word_mask: &'a Tensor,
-    /// Number of real words of each.
-    pub lengths: &'a [usize],
-}
-
 impl Lgi {
     /// The network of these settings.
     ///
@@ -302,14 +289,7 @@ impl Lgi {
 
     fn of_batch(&self, batch: &Batch, pass: &Pass) -> Result<Forward> {
         let words = self.words.forward(&batch.queries)?;
-        let pair = Pair {
-            visual: &batch.videos.visual,
-            clip_mask: &batch.videos.mask,
-            words: &words,
-            word_mask: &batch.queries.mask,
-            lengths: &batch.queries.lengths,
-        };
-        self.forward(&pair, pass)
+        self.forward(&Pair::of(batch, &words), pass)
     }
 
     /// Regression, attention and phrases, unweighted, then the total.

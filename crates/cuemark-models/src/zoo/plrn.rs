@@ -14,12 +14,12 @@ use cuemark_tensor::Pass;
 use serde::{Deserialize, Serialize};
 
 use super::lgi::{
-    AttentionWidths, Fusion, GlobalBlock, Head, LocalContext, Output, PaddedClips, Pair, QueryEncoder, Scorer,
-    TemporalPool, VideoEncoder, WordAttention, answers, given_of, guidance_loss, kept_clips, output_of, pair_loss,
-    truth_of, widths_of,
+    AttentionWidths, Fusion, GlobalBlock, Head, LocalContext, Output, PaddedClips, QueryEncoder, Scorer, TemporalPool,
+    VideoEncoder, WordAttention, answers, given_of, guidance_loss, kept_clips, output_of, pair_loss, truth_of,
+    widths_of,
 };
 use crate::check::{Fixture, Trace};
-use crate::layers::{QueryWords, WordSource, final_states, linear};
+use crate::layers::{Pair, QueryWords, WordSource, final_states, linear};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
     read_settings,
@@ -253,14 +253,7 @@ impl Plrn {
 
     fn of_batch(&self, batch: &Batch, pass: &Pass) -> Result<Forward> {
         let words = self.words.forward(&batch.queries)?;
-        let pair = Pair {
-            visual: &batch.videos.visual,
-            clip_mask: &batch.videos.mask,
-            words: &words,
-            word_mask: &batch.queries.mask,
-            lengths: &batch.queries.lengths,
-        };
-        self.forward(&pair, pass)
+        self.forward(&Pair::of(batch, &words), pass)
     }
 
     /// Regression, attention, centre and width, unweighted, then the total.

@@ -19,8 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::{Fixture, Trace};
 use crate::layers::{
     CurveRules, EndClip, Heads, InputProjection, LayerNorm, NOT_THERE, PairLimits, Positions, SelfAttention,
-    SimilarityCurve, StreamQuery, WordPooling, bert_linear, clip_endpoints, doubling_windows, fit_steps, pair_bias,
-    window_means, window_span,
+    SimilarityCurve, StreamQuery, WordPooling, bert_linear, clip_endpoints, fit_steps, pair_bias, stream_moments,
 };
 use crate::losses::{Comparison, DrawnNegatives, index_entropy};
 use crate::{
@@ -495,15 +494,7 @@ impl Corpus for ReLoClNet {
 impl BiEncoder for ReLoClNet {
     fn embed_moments(&self, videos: &VideoBatch) -> Result<Vec<Moments>> {
         let context = self.context_of(videos, &Pass::answering())?;
-        let of = |(video, clips): (usize, usize)| {
-            let rows = context.last.iter().map(|rows| l2_normalise(&rows.get(video)?.narrow(0, 0, clips)?));
-            let rows = Tensor::cat(&rows.collect::<candle_core::Result<Vec<_>>>()?, 1)?;
-            let windows = doubling_windows(clips);
-            let embeddings = l2_normalise(&window_means(&windows, clips, rows.device())?.matmul(&rows)?)?.detach();
-            let spans = windows.iter().filter_map(|window| window_span(*window, clips)).collect();
-            Ok(Moments { spans, embeddings })
-        };
-        self.lengths(videos).into_iter().enumerate().map(of).collect()
+        Ok(stream_moments(&context.last, &self.lengths(videos))?)
     }
 
     fn embed_queries(&self, queries: &QueryBatch) -> Result<Tensor> {

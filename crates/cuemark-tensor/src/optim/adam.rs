@@ -9,19 +9,11 @@ use candle_core::backprop::GradStore;
 use candle_core::{CpuStorage, DType, Device, InplaceOp2, InplaceOp3, Layout, Result, Tensor, Var, bail};
 use rayon::prelude::*;
 
+use super::{Group, WeightDecay, share_of};
 use crate::map::numbers;
 
 /// Numbers that one task changes.
 const BLOCK: usize = 1 << 14;
-
-/// What pulls parameters towards 0.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum WeightDecay {
-    /// Part of the gradient (Adam).
-    InGradient(f64),
-    /// A part of the parameter per step, times the learning rate (`AdamW`).
-    Decoupled(f64),
-}
 
 /// Settings of one optimiser; the learning rate comes with each step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,17 +32,6 @@ impl Default for AdamConfig {
     fn default() -> Self {
         Self { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: WeightDecay::InGradient(0.0) }
     }
-}
-
-/// Parameters that learn at another rate or decay otherwise. The longest prefix that fits a name decides.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Group {
-    /// How the names begin.
-    pub prefix: String,
-    /// What the learning rate is multiplied by.
-    pub rate: f64,
-    /// Instead of the optimiser's own.
-    pub weight_decay: WeightDecay,
 }
 
 /// Adam over named parameters, changed in place.
@@ -82,11 +63,8 @@ impl Adam {
             if parameter.dtype() != DType::F32 || !parameter.is_contiguous() {
                 bail!("parameter `{name}` is not plain f32");
             }
-            let fits = groups.iter().filter(|group| name.starts_with(&group.prefix));
-            let group = fits.max_by_key(|group| group.prefix.len());
             let means = Tensor::zeros((2, parameter.elem_count()), DType::F32, parameter.device())?;
-            let (rate, weight_decay) =
-                group.map_or((1.0, config.weight_decay), |group| (group.rate, group.weight_decay));
+            let (rate, weight_decay) = share_of(&name, groups, config.weight_decay);
             Ok(Slot { name, parameter, means, steps: 0, rate, weight_decay })
         };
         Ok(Self { config, slots: parameters.into_iter().map(slot).collect::<Result<_>>()? })
@@ -95,6 +73,13 @@ impl Adam {
     /// The parameters it changes.
     pub fn parameters(&self) -> impl Iterator<Item = &Var> {
         self.slots.iter().map(|slot| &slot.parameter)
+    }
+
+    /// From now on the learning rate of each parameter is multiplied by what `factor` says for its name.
+    pub fn set_rates(&mut self, factor: &dyn Fn(&str) -> f64) {
+        for slot in &mut self.slots {
+            slot.rate = factor(&slot.name);
+        }
     }
 
     /// One step at `learning_rate` with every gradient multiplied by `factor` (see [`crate::optim::clip_factor`]; 1 for none).

@@ -1,4 +1,4 @@
-//! The length of all gradients together, and what keeps it below a limit.
+//! How long gradients are, and what keeps them within bounds.
 
 use candle_core::backprop::GradStore;
 use candle_core::{Result, Storage, Var};
@@ -28,6 +28,53 @@ pub fn gradient_norm<'a>(parameters: impl IntoIterator<Item = &'a Var>, gradient
     }
     let sum: f64 = sums.iter().map(Squares::sum).sum::<Result<f64>>()?;
     Ok(sum.sqrt())
+}
+
+/// How gradients are kept within bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum Clip {
+    /// Not at all. Default.
+    #[default]
+    Never,
+    /// All together are shortened to this norm.
+    Norm(f64),
+    /// Each tensor by itself is shortened to this norm.
+    EachTensor(f64),
+    /// Every number is kept within plus and minus this.
+    EachNumber(f64),
+}
+
+impl Clip {
+    /// Changes the gradients of `parameters` where each has its own limit; the factor that remains to be multiplied in, 1
+    /// where there is none.
+    ///
+    /// # Errors
+    /// When a gradient is not `f32`.
+    pub fn apply(self, parameters: &[&Var], gradients: &mut GradStore) -> Result<f64> {
+        match self {
+            Self::Never => Ok(1.0),
+            Self::Norm(limit) => Ok(clip_factor(gradient_norm(parameters.iter().copied(), gradients)?, limit)),
+            Self::EachTensor(limit) => {
+                for parameter in parameters {
+                    let factor = clip_factor(gradient_norm([*parameter], gradients)?, limit);
+                    if let Some(gradient) = gradients.get(parameter).filter(|_| factor < 1.0) {
+                        let gradient = (gradient * factor)?;
+                        gradients.insert(parameter, gradient);
+                    }
+                }
+                Ok(1.0)
+            }
+            Self::EachNumber(limit) => {
+                for parameter in parameters {
+                    if let Some(gradient) = gradients.get(parameter) {
+                        let gradient = gradient.clamp(-limit, limit)?;
+                        gradients.insert(parameter, gradient);
+                    }
+                }
+                Ok(1.0)
+            }
+        }
+    }
 }
 
 /// The sum of the squares of one gradient. A GPU works on all of them before anybody waits for the first.
@@ -81,6 +128,34 @@ mod tests {
         let gradients = loss.backward().unwrap();
         assert_eq!(gradient_norm([&a, &b, &unused], &gradients).unwrap(), 10.0);
         assert_eq!(gradient_norm([&unused], &gradients).unwrap(), 0.0);
+    }
+
+    /// Gradients 3, 4 (norm 5) and 0.3, 0.4 (norm 0.5).
+    fn two() -> ([Var; 2], GradStore) {
+        let [a, b] = [[0f32, 0.0], [0.0, 0.0]].map(|zeros| Var::new(&zeros, &Device::Cpu).unwrap());
+        let pull = Tensor::new(&[3f32, 4.0], &Device::Cpu).unwrap();
+        let sum = (a.as_tensor() + (b.as_tensor() * 0.1).unwrap()).unwrap();
+        let gradients = (sum * pull).unwrap().sum_all().unwrap().backward().unwrap();
+        ([a, b], gradients)
+    }
+
+    #[test]
+    fn each_way_of_clipping_changes_what_it_says() {
+        for (clip, wanted) in [
+            (Clip::Never, [[3.0, 4.0], [0.3, 0.4]]),
+            (Clip::Norm(1.0), [[0.597, 0.796], [0.0597, 0.0796]]),
+            (Clip::EachTensor(1.0), [[0.6, 0.8], [0.3, 0.4]]),
+            (Clip::EachNumber(0.35), [[0.35, 0.35], [0.3, 0.35]]),
+        ] {
+            let (parameters, mut gradients) = two();
+            let factor = clip.apply(&[&parameters[0], &parameters[1]], &mut gradients).unwrap();
+            for (parameter, wanted) in parameters.iter().zip(wanted) {
+                let found: Vec<f32> = gradients.get(parameter).unwrap().to_vec1().unwrap();
+                for (found, wanted) in found.iter().zip(wanted) {
+                    assert!((f64::from(*found) * factor - wanted).abs() < 2e-4, "{clip:?}: {found} {wanted}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! `cuemark models`: what the zoo holds, and whether it agrees with its references.
 
+mod list;
+mod world_results;
+
 use camino::Utf8PathBuf;
 use clap::Subcommand;
 use cuemark_models::check::{Fixture, Report, TensorCheck, check};
-use cuemark_models::registry::{self, MODELS};
+use cuemark_models::registry;
 use cuemark_models::{FullSize, ModelCard};
 use serde_json::{Value, json};
 
@@ -12,11 +15,8 @@ use crate::output::{self, Outcome, Print};
 /// Published methods: what there is, their settings, their agreement with the references.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// Every model, with its family, task, supervision and size.
-    List {
-        #[command(flatten)]
-        print: Print,
-    },
+    /// Every model: family, tasks, supervision, size, agreement with its fixtures, result on the built-in world.
+    List(list::Args),
     /// One model: paper, settings with their defaults, published configurations.
     Show {
         /// Its name.
@@ -41,33 +41,10 @@ pub(crate) enum Action {
 
 pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
     match action {
-        Action::List { print } => list(*print),
+        Action::List(args) => list::run(args),
         Action::Show { name, print } => show(registry::find(name)?, *print),
         Action::Check { name, fixture, device, print } => compare(name, fixture, device, *print),
     }
-}
-
-fn list(print: Print) -> anyhow::Result<Outcome> {
-    let cards = MODELS.iter().map(|card| summary(card)).collect::<anyhow::Result<Vec<_>>>()?;
-    print.result(&cards, || {
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let joined = |value: &Value| {
-            value.as_array().map_or_else(String::new, |list| list.iter().map(text).collect::<Vec<_>>().join(", "))
-        };
-        let rows = cards.iter().map(|card| {
-            let millions =
-                card["parameters"].as_f64().map_or_else(|| "-".to_owned(), |count| format!("{:.1} M", count / 1e6));
-            vec![
-                text(&card["name"]),
-                text(&card["family"]),
-                joined(&card["tasks"]),
-                text(&card["supervision"]),
-                millions,
-                text(&card["idea"]),
-            ]
-        });
-        output::text_table(&["model", "family", "tasks", "supervision", "size", "idea"], &rows.collect::<Vec<_>>())
-    })
 }
 
 fn summary(card: &ModelCard) -> anyhow::Result<Value> {
