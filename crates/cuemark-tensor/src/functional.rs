@@ -2,6 +2,8 @@
 
 use candle_core::{D, Result, Tensor};
 
+use crate::MatrixProduct as _;
+
 pub use candle_nn::ops::{log_softmax, sigmoid};
 
 pub use crate::softmax::softmax;
@@ -65,7 +67,7 @@ pub fn masked_mean(x: &Tensor, mask: &Tensor, axis: usize) -> Result<Tensor> {
 /// # Errors
 /// Those of the tensor operations.
 pub fn cosine(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    l2_normalise(a)?.matmul(&l2_normalise(b)?.t()?)
+    l2_normalise(a)?.times(&l2_normalise(b)?.t()?)
 }
 
 /// Exact Gaussian error linear unit.
@@ -86,13 +88,13 @@ pub fn gelu(x: &Tensor) -> Result<Tensor> {
 /// Those of the tensor operations.
 pub fn attention(q: &Tensor, k: &Tensor, v: &Tensor, bias: Option<&Tensor>) -> Result<(Tensor, Tensor)> {
     let width = q.dim(D::Minus1)? as f64;
-    let logits = (q.contiguous()?.matmul(&k.t()?.contiguous()?)? * width.sqrt().recip())?;
+    let logits = (q.contiguous()?.times(&k.t()?.contiguous()?)? * width.sqrt().recip())?;
     let logits = match bias {
         Some(bias) => logits.broadcast_add(bias)?,
         None => logits,
     };
     let weights = softmax(&logits, D::Minus1)?;
-    Ok((weights.matmul(&v.contiguous()?)?, weights))
+    Ok((weights.times(&v.contiguous()?)?, weights))
 }
 
 #[cfg(test)]

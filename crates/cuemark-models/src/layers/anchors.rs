@@ -4,12 +4,12 @@
 //! ends cut to whole numbers, as in the published code; overlaps are those of the uncut boxes.
 
 use candle_core::{D, DType, Result, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_tensor::functional::{bce_with_logits, sigmoid};
 use serde::{Deserialize, Serialize};
 
-use super::pointwise;
+use super::{Linear, pointwise};
 use crate::check::{Fixture, Trace};
 use crate::losses::smooth_l1;
 use crate::{Loss, Proposal};

@@ -1,11 +1,12 @@
 //! Attention of several heads, with the parameters of PyTorch's `MultiheadAttention`.
 
 use candle_core::{D, Result, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::softmax;
 
-use super::{uniform, xavier};
+use super::{Linear, uniform, xavier};
 
 /// What is added to the logit of a key that must not be seen.
 const UNSEEN: f64 = -1e9;
@@ -71,7 +72,7 @@ impl MultiHead {
         let scale = (query.dim(D::Minus1)? as f64 / self.heads as f64).sqrt().recip();
         let query = self.split(&(self.query.forward(query)? * scale)?)?;
         let key = self.split(&self.key.forward(key)?)?;
-        let logits = query.matmul(&key.t()?.contiguous()?)?;
+        let logits = query.times(&key.t()?.contiguous()?)?;
         let logits = match bias {
             Some(bias) => logits.broadcast_add(bias)?,
             None => logits,
@@ -84,7 +85,7 @@ impl MultiHead {
     /// # Errors
     /// Those of the tensor operations.
     pub fn mix(&self, weights: &Tensor, value: &Tensor) -> Result<Tensor> {
-        let mixed = weights.contiguous()?.matmul(&self.split(&self.value.forward(value)?)?)?;
+        let mixed = weights.contiguous()?.times(&self.split(&self.value.forward(value)?)?)?;
         self.out.forward(&mixed.transpose(1, 2)?.flatten_from(2)?)
     }
 

@@ -2,6 +2,7 @@
 
 use candle_core::{Device, Result, Tensor};
 use cuemark_core::{ClipRange, NormSpan};
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::functional::l2_normalise;
 
 use crate::Moments;
@@ -56,7 +57,7 @@ pub fn stream_moments(streams: &[Tensor], lengths: &[usize]) -> Result<Vec<Momen
         let rows = streams.iter().map(|rows| l2_normalise(&rows.get(video)?.narrow(0, 0, *clips)?));
         let rows = Tensor::cat(&rows.collect::<Result<Vec<_>>>()?, 1)?;
         let windows = doubling_windows(*clips);
-        let embeddings = l2_normalise(&window_means(&windows, *clips, rows.device())?.matmul(&rows)?)?.detach();
+        let embeddings = l2_normalise(&window_means(&windows, *clips, rows.device())?.times(&rows)?)?.detach();
         let spans = windows.iter().filter_map(|window| window_span(*window, *clips)).collect();
         Ok(Moments { spans, embeddings })
     };
@@ -84,7 +85,7 @@ mod tests {
     fn means_are_right_by_hand() {
         let clips = Tensor::new(&[[1f32], [3.0], [8.0]], &Device::Cpu).unwrap();
         let windows = [ClipRange::new(0, 2).unwrap(), ClipRange::new(1, 3).unwrap(), ClipRange::new(2, 2).unwrap()];
-        let means = window_means(&windows, 3, &Device::Cpu).unwrap().matmul(&clips).unwrap();
+        let means = window_means(&windows, 3, &Device::Cpu).unwrap().times(&clips).unwrap();
         assert_eq!(means.flatten_all().unwrap().to_vec1::<f32>().unwrap(), [2.0, 5.5, 0.0]);
     }
 }

@@ -3,9 +3,10 @@
 //! Written as a gather and a product: with a stride of 2, candle's own convolution gave gradients that are not the reference's.
 
 use candle_core::{Result, Tensor};
-use candle_nn::{Linear, VarBuilder};
+use candle_nn::VarBuilder;
+use cuemark_tensor::MatrixProduct as _;
 
-use super::uniform;
+use super::{Linear, uniform};
 
 /// A convolution over `[batch, time, channels]`; the weight is stored as PyTorch stores it, `[outputs, inputs / groups, kernel]`.
 #[derive(Debug, Clone)]
@@ -83,13 +84,13 @@ impl Conv1d {
         let windows = Tensor::stack(&pieces, 2)?; // [batch, length, kernel, channels]
         let y = if groups == 1 {
             let weight = self.weight.permute((2, 1, 0))?.reshape((kernel * inputs, outputs))?;
-            windows.reshape((batch * length, kernel * inputs))?.matmul(&weight)?
+            windows.reshape((batch * length, kernel * inputs))?.times(&weight)?
         } else {
             let windows = windows.reshape((batch * length, kernel, groups, inputs))?;
             let windows = windows.permute((2, 0, 1, 3))?.reshape((groups, batch * length, kernel * inputs))?;
             let weight = self.weight.reshape((groups, outputs / groups, inputs, kernel))?;
             let weight = weight.permute((0, 3, 2, 1))?.reshape((groups, kernel * inputs, outputs / groups))?;
-            windows.matmul(&weight)?.transpose(0, 1)?.reshape((batch * length, outputs))?
+            windows.times(&weight)?.transpose(0, 1)?.reshape((batch * length, outputs))?
         };
         let y = match &self.bias {
             Some(bias) => y.broadcast_add(bias)?,

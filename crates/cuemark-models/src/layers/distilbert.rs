@@ -5,12 +5,13 @@
 //! PyTorch's default, which at the published width is as wide as BERT's own 0.02 and at small widths does not vanish.
 
 use candle_core::{D, Result, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{gelu, softmax};
 use serde::{Deserialize, Serialize};
 
-use super::{LayerNorm, linear};
+use super::{LayerNorm, Linear, linear};
 
 /// Sizes of a DistilBERT; the published ones where left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -133,8 +134,8 @@ impl Layer {
             |of: &Linear| of.forward(x)?.reshape((sentences, length, self.heads, width))?.transpose(1, 2)?.contiguous();
         let query = (heads(&self.query)? / (width as f64).sqrt())?;
         let keys = heads(&self.key)?.transpose(2, 3)?.contiguous()?;
-        let weights = softmax(&query.matmul(&keys)?.broadcast_add(unseen)?, D::Minus1)?;
-        let seen = pass.dropout(&weights, self.dropout)?.matmul(&heads(&self.value)?)?;
+        let weights = softmax(&query.times(&keys)?.broadcast_add(unseen)?, D::Minus1)?;
+        let seen = pass.dropout(&weights, self.dropout)?.times(&heads(&self.value)?)?;
         let seen = seen.transpose(1, 2)?.reshape((sentences, length, dim))?;
         let x = self.attention_norm.forward(&(self.joined.forward(&seen)? + x)?)?;
         let thought = self.narrow.forward(&gelu(&self.widen.forward(&x)?)?)?;

@@ -3,11 +3,12 @@
 //! Weights start as BERT's do: normal with deviation 0.02, biases 0.
 
 use candle_core::{D, DType, Result, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{mask_out, softmax};
 
-use super::LayerNorm;
+use super::{LayerNorm, Linear};
 
 /// What layer norms of the family add to the variance.
 const EPS: f64 = 1e-5;
@@ -142,13 +143,13 @@ impl Heads {
         let query = split(&self.query.forward(from)?)?;
         let key = split(&self.key.forward(to)?)?;
         let value = split(&self.value.forward(to)?)?;
-        let logits = (query.matmul(&key.t()?.contiguous()?)? * (width as f64).sqrt().recip())?;
+        let logits = (query.times(&key.t()?.contiguous()?)? * (width as f64).sqrt().recip())?;
         let logits = match bias {
             Some(bias) => logits.broadcast_add(bias)?,
             None => logits,
         };
         let weights = pass.dropout(&softmax(&logits, D::Minus1)?, self.dropout)?;
-        weights.matmul(&value)?.transpose(1, 2)?.contiguous()?.reshape((batch, steps, hidden))
+        weights.times(&value)?.transpose(1, 2)?.contiguous()?.reshape((batch, steps, hidden))
     }
 }
 
@@ -231,7 +232,7 @@ impl WordPooling {
     pub fn forward(&self, words: &Tensor, mask: &Tensor) -> Result<(Tensor, Tensor)> {
         let logits = mask_out(&self.weights.forward(words)?, &mask.unsqueeze(2)?, NOT_THERE)?;
         let weights = softmax(&logits, 1)?;
-        Ok((weights.transpose(1, 2)?.contiguous()?.matmul(words)?, weights))
+        Ok((weights.transpose(1, 2)?.contiguous()?.times(words)?, weights))
     }
 }
 

@@ -1,10 +1,10 @@
 //! The two decoders of CNM and CPL: one reads clips, one reads words, and either can look at what the other has read.
 
 use candle_core::{D, Result, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
 use cuemark_tensor::Pass;
 
-use super::{LayerNorm, MultiHead, TransformerSize, linear, see_only};
+use super::{LayerNorm, Linear, MultiHead, TransformerSize, linear, see_only};
 
 /// Added to a variance before its root.
 const EPS: f64 = 1e-5;

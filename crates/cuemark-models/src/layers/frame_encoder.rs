@@ -2,14 +2,15 @@
 //! words that each frame attends to.
 
 use candle_core::{D, Result, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{attention, mask_out, softmax};
 use serde::{Deserialize, Serialize};
 
 use crate::check::Fixture;
 
-use super::{Recurrent, Ways, linear, linear_no_bias};
+use super::{Linear, Recurrent, Ways, linear, linear_no_bias};
 
 /// How frames are encoded, as every run file of the family states it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -182,6 +183,6 @@ impl FrameToWords {
         let from_words = self.from_word.forward(words)?.unsqueeze(1)?;
         let scores = self.score.forward(&from_frames.broadcast_add(&from_words)?.tanh()?)?.squeeze(D::Minus1)?;
         let weights = softmax(&mask_out(&scores, &mask.unsqueeze(1)?, -1e30)?, D::Minus1)?;
-        weights.matmul(words)
+        weights.times(words)
     }
 }

@@ -1,13 +1,13 @@
 //! Hiding words of a sentence and saying how badly they are guessed, as CNM and CPL do.
 
 use candle_core::{D, Device, Result, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_core::Rng;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::log_softmax;
 use cuemark_text::{Parse, Pos, Vocabulary};
 
-use super::linear;
+use super::{Linear, linear};
 use crate::QueryBatch;
 
 /// Share of the target that is spread over all words.

@@ -6,15 +6,15 @@
 use std::sync::Arc;
 
 use candle_core::{D, Device, Result, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{cosine, masked_mean, sigmoid};
 use cuemark_tensor::map::{LayerPlan, StackPlan, Support, map_conv, span_max};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BatchNorm, ClipProjection, ConstantRows, Conv1d, DistilBert, DistilBertSize, LayerNorm, MapSize, MapSupport,
-    MomentMap, Steps, linear, pointwise, uniform,
+    BatchNorm, ClipProjection, ConstantRows, Conv1d, DistilBert, DistilBertSize, LayerNorm, Linear, MapSize,
+    MapSupport, MomentMap, Steps, linear, pointwise, uniform,
 };
 
 /// Sizes of a matching encoder.

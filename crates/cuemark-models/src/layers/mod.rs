@@ -41,7 +41,7 @@ pub use dual_encoder::{
 pub use dual_transformer::{Decoded, DualTransformer, Sequence};
 pub use frame_encoder::{FrameEncoder, FrameSettings, FrameToWords};
 pub use layer_norm::LayerNorm;
-pub use linear::{linear, linear_no_bias};
+pub use linear::{Linear, linear, linear_no_bias};
 pub use masked_words::{Guessed, MaskedWords, guessing_loss, place, sentence_mask};
 pub use matching_encoder::{
     CellFill, MatchingEncoder, MatchingEncoderSize, MomentEncoder, MomentForward, SentenceEncoder, TextTraining,

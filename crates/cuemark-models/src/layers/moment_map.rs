@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use candle_core::{DType, Device, Result, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_tensor::map::{LayerPlan, MapLayout, StackPlan, Support, map_conv_relu};
 use serde::{Deserialize, Serialize};
 
-use super::{pointwise, uniform};
+use super::{Linear, pointwise, uniform};
 use crate::Proposal;
 
 /// Sizes of a map, as every run file of the family states them.

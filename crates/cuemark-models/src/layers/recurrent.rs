@@ -2,6 +2,7 @@
 
 use candle_core::{D, Result, Tensor};
 use candle_nn::VarBuilder;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::recurrent::{Cell, Reading, StateWeights, recur};
 
@@ -216,7 +217,7 @@ impl Direction {
         // The part of the gates that does not wait for the state is one product for all steps.
         let (batch, steps, inputs) = x.dims3()?;
         let rows = x.transpose(0, 1)?.contiguous()?.reshape((steps * batch, inputs))?;
-        let given = rows.matmul(&self.from_input.t()?)?;
+        let given = rows.times(&self.from_input.t()?)?;
         let given = match &self.bias {
             Some(bias) => given.broadcast_add(&bias.input)?,
             None => given,

@@ -3,6 +3,7 @@
 
 use candle_core::{Result, Tensor};
 use candle_nn::VarBuilder;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::functional::{l2_normalise, mask_out};
 
 use super::{Conv1d, EndClip, NOT_THERE, PairLimits, Steps, as_proposals, best_pairs, probabilities};
@@ -175,7 +176,7 @@ impl SimilarityCurve {
         let mut sum: Option<Tensor> = None;
         for (number, stream) in queries.iter().enumerate() {
             let rows = Tensor::cat(&videos.iter().map(|code| &code.0[streams + number]).collect::<Vec<_>>(), 0)?;
-            let product = stream.curve.matmul(&rows.t()?)?;
+            let product = stream.curve.times(&rows.t()?)?;
             sum = Some(match sum {
                 Some(sum) => (sum + product)?,
                 None => product,
@@ -203,7 +204,7 @@ impl SimilarityCurve {
 /// Products of the queries with the rows that the codes keep at `place`, one video after another.
 fn products(queries: &Tensor, videos: &[&Code], place: usize) -> Result<Vec<Vec<f32>>> {
     let rows = Tensor::cat(&videos.iter().map(|code| &code.0[place]).collect::<Vec<_>>(), 0)?;
-    queries.matmul(&rows.t()?)?.to_vec2()
+    queries.times(&rows.t()?)?.to_vec2()
 }
 
 fn moments(starts: &[f32], ends: &[f32], length: usize, factor: f32, rules: &CurveRules) -> Vec<crate::Proposal> {

@@ -1,10 +1,10 @@
 //! Transformer layers with PyTorch's names, normalised after each part.
 
 use candle_core::{Result, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
 use cuemark_tensor::Pass;
 
-use super::{LayerNorm, MultiHead, linear};
+use super::{LayerNorm, Linear, MultiHead, linear};
 
 /// Added to a variance before its root.
 const EPS: f64 = 1e-5;

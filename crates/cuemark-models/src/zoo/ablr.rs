@@ -11,6 +11,7 @@ use candle_core::{D, DType, Tensor};
 use candle_nn::{Init, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{mask_out, masked_mean, sigmoid, softmax};
 use serde::{Deserialize, Serialize};
@@ -325,7 +326,7 @@ impl Dense {
     }
 
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        Ok(x.contiguous()?.broadcast_matmul(&self.weight)?.broadcast_add(&self.bias)?)
+        Ok(x.contiguous()?.times(&self.weight)?.broadcast_add(&self.bias)?)
     }
 }
 
@@ -383,12 +384,12 @@ impl PeepholeLstm {
         let hidden = self.see_input.dim(0)?;
         let from_input = self.kernel.narrow(0, 0, inputs)?;
         let from_state = self.kernel.narrow(0, inputs, hidden)?;
-        let given = x.transpose(0, 1)?.contiguous()?.broadcast_matmul(&from_input)?.broadcast_add(&self.bias)?;
+        let given = x.transpose(0, 1)?.contiguous()?.times(&from_input)?.broadcast_add(&self.bias)?;
         let mut state = Tensor::zeros((batch, hidden), x.dtype(), x.device())?;
         let mut cell = state.clone();
         let mut states = Vec::with_capacity(steps);
         for step in 0..steps {
-            let gates = (given.get(step)? + state.matmul(&from_state)?)?;
+            let gates = (given.get(step)? + state.times(&from_state)?)?;
             let gate = |number: usize| gates.narrow(1, number * hidden, hidden);
             let seen = |cell: &Tensor, by: &Tensor| cell.broadcast_mul(by);
             let input = sigmoid(&(gate(0)? + seen(&cell, &self.see_input)?)?)?;
@@ -416,11 +417,11 @@ impl Attention {
     /// - query `[batch, hidden]`, rows `[batch, n, hidden]`, mask `[batch, n]`
     /// - returns weights `[batch, n]` and what is attended to, `[batch, hidden]`
     fn forward(&self, query: &Tensor, rows: &Tensor, mask: &Tensor) -> Result<(Tensor, Tensor)> {
-        let query = query.matmul(&self.from_query)?.unsqueeze(1)?;
+        let query = query.times(&self.from_query)?.unsqueeze(1)?;
         let both = self.from_row.forward(rows)?.broadcast_add(&query)?.tanh()?;
-        let scores = both.broadcast_matmul(&self.score)?.squeeze(D::Minus1)?;
+        let scores = both.times(&self.score)?.squeeze(D::Minus1)?;
         let weights = softmax(&mask_out(&scores, mask, -1e30)?, D::Minus1)?;
-        Ok((weights.clone(), weights.unsqueeze(1)?.matmul(rows)?.squeeze(1)?))
+        Ok((weights.clone(), weights.unsqueeze(1)?.times(rows)?.squeeze(1)?))
     }
 }
 

@@ -5,14 +5,16 @@
 //! product. Windows, sentences and training pairs are CTRL's, with the same deviations.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
 use cuemark_core::ClipRange;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{l2_normalise, softmax};
 use serde::{Deserialize, Serialize};
 
 use super::ctrl::{Aligned, WindowRules, no_loss, normal_linear, sentences, step_loss};
 use crate::check::{Fixture, Trace};
+use crate::layers::Linear;
 use crate::layers::window_means;
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
@@ -152,7 +154,7 @@ impl Acrn {
         let (hidden, pool) = (self.config.hidden, self.config.pool.max(1));
         let group = |first: usize| ClipRange::new(first, (first + pool).min(hidden));
         let groups: Vec<ClipRange> = (0..hidden).step_by(pool).filter_map(group).collect();
-        Ok(x.matmul(&window_means(&groups, hidden, x.device())?.t()?)?)
+        Ok(x.times(&window_means(&groups, hidden, x.device())?.t()?)?)
     }
 }
 

@@ -6,9 +6,10 @@
 //! the vectors of its first and last clip side by side.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{l2_normalise, masked_mean};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::cet::{Boundaries, Labels, Mlp, sizes_of, trace_boundaries};
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    DistilBert, DistilBertSize, EncoderLayer, TextTraining, TransformerSize, clip_span, linear_no_bias,
+    DistilBert, DistilBertSize, EncoderLayer, Linear, TextTraining, TransformerSize, clip_span, linear_no_bias,
 };
 use crate::{
     Answer, Batch, BiEncoder, Code, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, Moments, Proposal,
@@ -186,7 +187,7 @@ impl Core {
     fn compare(&self, clips: &Tensor, wanted: &Wanted) -> Result<Boundaries> {
         let clips = l2_normalise(clips)?;
         let logits = |vector: &Tensor| -> Result<Tensor> {
-            Ok((clips.matmul(&l2_normalise(vector)?.unsqueeze(2)?)?.squeeze(2)? * self.scale)?)
+            Ok((clips.times(&l2_normalise(vector)?.unsqueeze(2)?)?.squeeze(2)? * self.scale)?)
         };
         Ok(Boundaries { starts: logits(&wanted.start)?, ends: logits(&wanted.end)? })
     }
@@ -381,7 +382,7 @@ mod tests {
         let query = net.embed_queries(&batch.queries).unwrap();
         let lengths = moments[0].embeddings.sqr().unwrap().sum(1).unwrap();
         assert!(gap(&lengths, &lengths.ones_like().unwrap()) < 1e-5);
-        let products = query.narrow(0, 0, 1).unwrap().matmul(&moments[0].embeddings.t().unwrap()).unwrap();
+        let products = query.narrow(0, 0, 1).unwrap().times(&moments[0].embeddings.t().unwrap()).unwrap();
         let products = products.squeeze(0).unwrap().to_vec1::<f32>().unwrap();
         let found = net.of_batch(&batch, &Pass::answering()).unwrap();
         let (starts, ends) = (found.starts.to_vec2::<f32>().unwrap(), found.ends.to_vec2::<f32>().unwrap());

@@ -7,7 +7,7 @@
 //! are not comparable; that is the point of the paper and left as it is.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_features::Normalise;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{bce_with_logits, sigmoid};
@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    DistilBert, DistilBertSize, EncoderLayer, TextTraining, TransformerSize, best_clips, linear, linear_no_bias,
-    nearest_clips, rank_boundaries, see_only,
+    DistilBert, DistilBertSize, EncoderLayer, Linear, TextTraining, TransformerSize, best_clips, linear,
+    linear_no_bias, nearest_clips, rank_boundaries, see_only,
 };
 use crate::{
     Answer, Batch, Code, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, QueryBatch, Result,

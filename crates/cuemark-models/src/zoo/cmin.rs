@@ -6,7 +6,7 @@
 //! `video.width` are projected first.
 
 use candle_core::{DType, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
 use cuemark_tensor::Pass;
@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    AnchorHead, AnchorSettings, Anchored, FrameEncoder, FrameRange, FrameSettings, FrameToWords, Recurrent, Ways,
-    best_anchors, linear_no_bias, ranges_of_fixture,
+    AnchorHead, AnchorSettings, Anchored, FrameEncoder, FrameRange, FrameSettings, FrameToWords, Linear, Recurrent,
+    Ways, best_anchors, linear_no_bias, ranges_of_fixture,
 };
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,

@@ -9,7 +9,7 @@
 
 use candle_core::{D, DType, Device, Shape, Tensor};
 use candle_nn::var_builder::SimpleBackend;
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    Decoded, DualTransformer, Guessed, MaskedWords, Sequence, TransformerSize, guessing_loss, linear, place,
+    Decoded, DualTransformer, Guessed, Linear, MaskedWords, Sequence, TransformerSize, guessing_loss, linear, place,
     sentence_mask,
 };
 use crate::{

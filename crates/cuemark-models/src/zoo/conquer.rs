@@ -7,16 +7,17 @@
 //! weighted by its relevance where batches carry it.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::functional::{gelu, l2_normalise, l2_normalise_along, mask_out, softmax};
 use cuemark_tensor::{Device, Pass};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    Conv1d, EndClip, InputProjection, LayerNorm, NOT_THERE, PairLimits, SelfAttention, Steps, as_proposals,
+    Conv1d, EndClip, InputProjection, LayerNorm, Linear, NOT_THERE, PairLimits, SelfAttention, Steps, as_proposals,
     bert_linear, bert_linear_no_bias, bert_table, best_pairs, fit_steps, probabilities,
 };
 use crate::losses::index_entropy;
@@ -313,8 +314,8 @@ impl Subtitle {
 
     /// How much the query listens to video and to subtitle, `[queries, 2]`: words pooled by their nearness to clusters.
     fn weigh(&self, words: &Tensor, dropout: f64, pass: &Pass) -> Result<Tensor> {
-        let nearness = softmax(&self.norm.forward(&words.broadcast_matmul(&self.clusters)?)?, D::Minus1)?;
-        let gathered = words.transpose(1, 2)?.contiguous()?.matmul(&nearness)?; // [queries, hidden, clusters]
+        let nearness = softmax(&self.norm.forward(&words.times(&self.clusters)?)?, D::Minus1)?;
+        let gathered = words.transpose(1, 2)?.contiguous()?.times(&nearness)?; // [queries, hidden, clusters]
         let shares = nearness.sum_keepdim(1)?;
         let residual = (gathered - self.centres.broadcast_mul(&shares)?)?;
         let pooled = l2_normalise(&l2_normalise_along(&residual, 1)?.flatten_from(1)?)?;
@@ -430,13 +431,13 @@ impl Conquer {
         let part = |number: usize| self.similarity.narrow(1, number * hidden, hidden);
         let clips = x.broadcast_mul(&part(0)?)?.sum(2)?.unsqueeze(2)?;
         let asked = words.broadcast_mul(&part(1)?)?.sum(2)?.unsqueeze(1)?;
-        let both = x.broadcast_mul(&part(2)?)?.matmul(&words.transpose(1, 2)?.contiguous()?)?;
+        let both = x.broadcast_mul(&part(2)?)?.times(&words.transpose(1, 2)?.contiguous()?)?;
         let similarity = both.broadcast_add(&clips)?.broadcast_add(&asked)?;
         let real = mask.unsqueeze(2)?.broadcast_mul(&word_mask.unsqueeze(1)?)?;
         let similarity = mask_out(&similarity, &real, NOT_THERE)?;
-        let to_query = softmax(&similarity, D::Minus1)?.matmul(words)?;
+        let to_query = softmax(&similarity, D::Minus1)?.times(words)?;
         let weights = softmax(&similarity.max(D::Minus1)?, D::Minus1)?.unsqueeze(1)?;
-        let to_video = weights.matmul(x)?; // [pairs, 1, hidden]
+        let to_video = weights.times(x)?; // [pairs, 1, hidden]
         Ok(Tensor::cat(&[x, &to_query, &(x * &to_query)?, &x.broadcast_mul(&to_video)?], 2)?)
     }
 

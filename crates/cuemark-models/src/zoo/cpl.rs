@@ -6,10 +6,11 @@
 //! a batch. The margin on ActivityNet has the authors' weight of 2, not the paper's 1.
 
 use candle_core::{IndexOp, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_core::Rng;
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::sigmoid;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,8 @@ use serde::{Deserialize, Serialize};
 use super::cnm::{even_steps, kept_clips, spans};
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    DualTransformer, Guessed, MaskedWords, Sequence, TransformerSize, guessing_loss, linear, place, sentence_mask,
+    DualTransformer, Guessed, Linear, MaskedWords, Sequence, TransformerSize, guessing_loss, linear, place,
+    sentence_mask,
 };
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
@@ -281,7 +283,7 @@ impl Cpl {
         let reconstruction = ((best_badness.mean_all()? + whole.badness.mean_all()?)? / 2.0)?;
         let shares = masks.covered.broadcast_div(&masks.covered.sum_keepdim(1)?)?;
         let shares = shares.reshape(((), proposals, masks.covered.dim(1)?))?;
-        let alike = shares.matmul(&shares.t()?.contiguous()?)?;
+        let alike = shares.times(&shares.t()?.contiguous()?)?;
         let wanted = (Tensor::eye(proposals, alike.dtype(), alike.device())? * self.config.lambda)?;
         Ok(Losses {
             reconstruction,

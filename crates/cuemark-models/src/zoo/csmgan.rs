@@ -6,17 +6,18 @@
 //! code's dropout is off when answering, and gates start from PyTorch's defaults instead of orthogonal matrices.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{mask_out, sigmoid, softmax};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    AnchorHead, AnchorSettings, Anchored, Conv1d, FrameEncoder, FrameRange, FrameSettings, FrameToWords, PaddedWords,
-    Positives, Recurrent, Running, Steps, Ways, linear, linear_no_bias, ranges_of_fixture,
+    AnchorHead, AnchorSettings, Anchored, Conv1d, FrameEncoder, FrameRange, FrameSettings, FrameToWords, Linear,
+    PaddedWords, Positives, Recurrent, Running, Steps, Ways, linear, linear_no_bias, ranges_of_fixture,
 };
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
@@ -269,12 +270,12 @@ impl Joint {
         drop: impl Fn(&Tensor) -> Result<Tensor>,
     ) -> Result<(Tensor, Tensor)> {
         let query = self.query.forward(video)?;
-        let logits = query.matmul(&words.t()?)?;
+        let logits = query.times(&words.t()?)?;
         // Each weight is normalised over those who receive, not over those who send.
         let to_words = softmax(&mask_out(&logits, &seen.unsqueeze(1)?, -1e30)?, D::Minus1)?;
         let to_video = softmax(&logits, 1)?.broadcast_mul(&seen.unsqueeze(1)?)?;
-        let heard_by_words = to_words.t()?.contiguous()?.matmul(&query)?;
-        let heard_by_video = to_video.matmul(words)?;
+        let heard_by_words = to_words.t()?.contiguous()?.times(&query)?;
+        let heard_by_video = to_video.times(words)?;
         let video = self.across[0].forward(video, &heard_by_video)?;
         let words = self.across[1].forward(words, &heard_by_words)?;
         let every_frame = Tensor::ones((video.dim(0)?, video.dim(1)?), video.dtype(), video.device())?;
@@ -291,9 +292,9 @@ impl Joint {
 /// - nodes `[batch, n, hidden]`, seen `[batch, n]`; returns `[batch, n, hidden]`
 fn heard_within(nodes: &Tensor, seen: &Tensor, drop: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     let placed = drop(&nodes.broadcast_add(&places(nodes)?)?)?;
-    let logits = placed.matmul(&placed.t()?.contiguous()?)?;
+    let logits = placed.times(&placed.t()?.contiguous()?)?;
     let weights = softmax(&mask_out(&logits, &seen.unsqueeze(2)?, -1e30)?, 1)?;
-    Ok(weights.broadcast_mul(&seen.unsqueeze(1)?)?.matmul(nodes)?)
+    Ok(weights.broadcast_mul(&seen.unsqueeze(1)?)?.times(nodes)?)
 }
 
 /// Sine and cosine of every position at falling rates, `[n, hidden]`.

@@ -6,7 +6,7 @@
 //! Skip-thoughts vectors; of each query's windows that overlap its moment enough one is drawn per step.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_core::{ClipRange, NormSpan};
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
@@ -15,6 +15,7 @@ use cuemark_tensor::{Device, Pass};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
+use crate::layers::Linear;
 use crate::layers::sliding_windows;
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, QueryBatch, Result, Supervision, Task,

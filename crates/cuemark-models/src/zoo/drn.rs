@@ -7,15 +7,16 @@
 //! always weigh scores with the overlap head, which hardly tells spans apart before its stage.
 
 use candle_core::{D, DType, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{mask_out, sigmoid, softmax, softplus};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
-use crate::layers::{BatchNorm, Conv1d, QueryWords, Recurrent, Steps, Ways, WordSource, last_step, linear};
+use crate::layers::{BatchNorm, Conv1d, Linear, QueryWords, Recurrent, Steps, Ways, WordSource, last_step, linear};
 use crate::losses::smooth_l1;
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision, Task,
@@ -548,7 +549,7 @@ impl QueryEncoder {
             let guide = of_level.forward(&sentence)?.unsqueeze(1)?;
             let scores = self.score.forward(&words.broadcast_mul(&guide)?)?.squeeze(D::Minus1)?;
             let weights = softmax(&mask_out(&scores, &real, -1e30)?, D::Minus1)?;
-            Ok(weights.unsqueeze(1)?.matmul(&words)?.squeeze(1)?)
+            Ok(weights.unsqueeze(1)?.times(&words)?.squeeze(1)?)
         };
         self.of_level.iter().map(command).collect()
     }

@@ -5,16 +5,17 @@
 //! part, and change what valid frames see).
 
 use candle_core::{D, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{mask_out, sigmoid, softmax};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    AnchorHead, AnchorSettings, Anchored, FrameEncoder, FrameRange, FrameSettings, FrameToWords, PaddedWords,
+    AnchorHead, AnchorSettings, Anchored, FrameEncoder, FrameRange, FrameSettings, FrameToWords, Linear, PaddedWords,
     Positives, Recurrent, Ways, linear, linear_no_bias, ranges_of_fixture,
 };
 use crate::{
@@ -257,12 +258,12 @@ impl Step {
 /// - returns `[batch, n, hidden]`
 fn attend(q: &Tensor, k: &Tensor, values: &Tensor, seen: Option<&Tensor>) -> Result<Tensor> {
     let scale = (q.dim(D::Minus1)? as f64).sqrt().recip();
-    let mut logits = (q.matmul(&k.t()?.contiguous()?)? * scale)?;
+    let mut logits = (q.times(&k.t()?.contiguous()?)? * scale)?;
     if let Some(seen) = seen {
         logits = mask_out(&logits, &seen.unsqueeze(1)?.unsqueeze(1)?, -1e30)?;
     }
     // The heads share their values: averaging the weights first is the same and cheaper.
-    Ok(softmax(&logits, D::Minus1)?.mean(1)?.matmul(values)?)
+    Ok(softmax(&logits, D::Minus1)?.mean(1)?.times(values)?)
 }
 
 impl Model for IaNet {

@@ -6,17 +6,18 @@
 //! they leak into valid ones); answers are clamped and put in order.
 
 use candle_core::{D, DType, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{mask_out, sigmoid, softmax};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    BatchNorm, Conv1d, Pair, QueryWords, Recurrent, Running, Steps, Ways, WordSource, final_states, linear,
+    BatchNorm, Conv1d, Linear, Pair, QueryWords, Recurrent, Running, Steps, Ways, WordSource, final_states, linear,
     linear_no_bias,
 };
 use crate::losses::smooth_l1;
@@ -307,7 +308,7 @@ impl Lgi {
 
     /// How far the phrases' attentions are from disjoint ones: `‖A Aᵀ - λ I‖²`.
     fn phrase_loss(&self, attention: &Tensor) -> Result<Tensor> {
-        let overlap = attention.matmul(&attention.t()?.contiguous()?)?;
+        let overlap = attention.times(&attention.t()?.contiguous()?)?;
         let own = (Tensor::eye(self.config.phrases, DType::F32, overlap.device())? * self.config.spread)?;
         Ok(overlap.broadcast_sub(&own)?.sqr()?.sum((1, 2))?.mean_all()?)
     }
@@ -464,7 +465,7 @@ impl WordAttention {
         let both = self.from_word.forward(words)?.broadcast_add(&self.from_key.forward(key)?.unsqueeze(1)?)?;
         let scores = self.score.forward(&both.tanh()?)?.squeeze(D::Minus1)?;
         let weights = softmax(&mask_out(&scores, mask, -1e9)?, D::Minus1)?;
-        Ok((weights.unsqueeze(1)?.matmul(words)?.squeeze(1)?, weights))
+        Ok((weights.unsqueeze(1)?.times(words)?.squeeze(1)?, weights))
     }
 }
 
@@ -580,9 +581,9 @@ impl GlobalBlock {
         let (query, value) = (split(&both.narrow(2, 0, hidden)?)?, split(&both.narrow(2, hidden, hidden)?)?);
         // Rows are the key projection: the published code has the two names the other way round.
         let key = split(&self.key.forward(x)?)?;
-        let logits = (key.matmul(&query.t()?.contiguous()?)? * (width as f64).sqrt().recip())?;
+        let logits = (key.times(&query.t()?.contiguous()?)? * (width as f64).sqrt().recip())?;
         let weights = softmax(&mask_out(&logits, &mask.unsqueeze(1)?.unsqueeze(1)?, -1e9)?, D::Minus1)?;
-        let attended = weights.matmul(&value)?.transpose(1, 2)?.reshape((batch, clips, hidden))?;
+        let attended = weights.times(&value)?.transpose(1, 2)?.reshape((batch, clips, hidden))?;
         Ok((x + attended)?)
     }
 }
@@ -603,7 +604,7 @@ impl TemporalPool {
     /// - x `[batch, clips, hidden]`, mask `[batch, clips]`; returns weights `[batch, clips]` and `[batch, hidden]`
     pub(super) fn forward(&self, x: &Tensor, mask: &Tensor) -> Result<(Tensor, Tensor)> {
         let weights = softmax(&mask_out(&self.score.forward(x)?, mask, -1e9)?, D::Minus1)?;
-        let pooled = weights.unsqueeze(1)?.matmul(x)?.squeeze(1)?;
+        let pooled = weights.unsqueeze(1)?.times(x)?.squeeze(1)?;
         Ok((weights, self.out.forward(&pooled)?))
     }
 }

@@ -9,10 +9,11 @@
 //! proposals apart by whether they were matched.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::functional::{
     bce_with_logits, l2_normalise, l2_normalise_along, log_softmax, masked_mean, sigmoid, softmax,
 };
@@ -20,7 +21,7 @@ use cuemark_tensor::{DType, Pass};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
-use crate::layers::{DecoderLayer, EncoderLayer, LayerNorm, TransformerSize, linear, see_only};
+use crate::layers::{DecoderLayer, EncoderLayer, LayerNorm, Linear, TransformerSize, linear, see_only};
 use crate::{
     Batch, BatchBy, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, QueryBatch, Result, Supervision,
     Task, fill_settings, read_settings,
@@ -427,7 +428,7 @@ fn label_logits(label: Label, states: &Tensor, text: &Tensor) -> Result<Tensor> 
         Label::Cos => (l2_normalise_along(states, 1)?, l2_normalise(text)?),
         Label::CosFixed => (l2_normalise(states)?, l2_normalise(text)?),
     };
-    Ok(states.matmul(&text.t()?.contiguous()?)?)
+    Ok(states.times(&text.t()?.contiguous()?)?)
 }
 
 /// Sines and cosines of the place among the real steps, spread over one circle; `mask [batch, steps]`.

@@ -7,7 +7,7 @@
 //! unobserved dictionaries start from a normal of deviation 0.3, since the product of branches shrinks anything smaller.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{attention, l2_normalise, mask_out, masked_mean, sigmoid, softmax};
 use cuemark_tensor::map::span_max;
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::tcn_dcm::position_code;
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    MapSize, MapStack, MapSupport, MomentMap, Recurrent, Ways, last_step, linear, linear_no_bias, pointwise,
+    Linear, MapSize, MapStack, MapSupport, MomentMap, Recurrent, Ways, last_step, linear, linear_no_bias, pointwise,
 };
 use crate::losses::ScaledIou;
 use crate::{

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use candle_core::{D, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{l2_normalise, l2_normalise_along, sigmoid, softmax};
 use cuemark_tensor::map::{LayerPlan, StackPlan, Support, map_conv, span_max};
@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    BatchNorm, ClipProjection, ConstantRows, Conv1d, MapSize, MomentMap, Recurrent, Steps, Ways, linear, pointwise,
-    uniform,
+    BatchNorm, ClipProjection, ConstantRows, Conv1d, Linear, MapSize, MomentMap, Recurrent, Steps, Ways, linear,
+    pointwise, uniform,
 };
 use crate::losses::ScaledIou;
 use crate::{

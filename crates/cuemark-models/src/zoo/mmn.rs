@@ -426,6 +426,7 @@ mod tests {
 
     use super::*;
     use crate::testing::{TOY, best_overlaps, gap, overfit};
+    use cuemark_tensor::MatrixProduct as _;
 
     fn config() -> MmnConfig {
         let settings = "network = { map = { pre_clips = 8, clips = 8, counts = [7] }, hidden = 16, joint = 12, kernel = 3,\n\
@@ -490,7 +491,7 @@ mod tests {
             x = y.broadcast_mul(&(&mask / count.maximum(1.0).unwrap()).unwrap()).unwrap();
         }
         let weight = get("conv1x1_iou.weight").squeeze(3).unwrap().squeeze(2).unwrap();
-        let dense = map.from_square(&x).unwrap().broadcast_matmul(&weight.t().unwrap()).unwrap();
+        let dense = map.from_square(&x).unwrap().times(&weight.t().unwrap()).unwrap();
         let dense = dense.broadcast_add(&get("conv1x1_iou.bias")).unwrap();
         assert!(gap(&dense, &forward.moments.overlap) < 1e-4);
     }

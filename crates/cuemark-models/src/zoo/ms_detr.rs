@@ -8,17 +8,18 @@
 //! in the code an eighth.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::functional::{bce_with_logits, gelu, log_softmax, sigmoid, softmax};
 use cuemark_tensor::{DType, Pass};
 use cuemark_text::Vocabulary;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
-use crate::layers::{Conv1d, DecoderLayer, LayerNorm, Steps, TransformerSize, linear, see_only};
+use crate::layers::{Conv1d, DecoderLayer, LayerNorm, Linear, Steps, TransformerSize, linear, see_only};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, QueryBatch, Result,
     Supervision, Task, fill_settings, read_settings,
@@ -345,7 +346,7 @@ impl MsDetr {
                 piece_weights(bounds[0], bounds[1], clips, pieces, rows);
             }
             let weights = Tensor::from_vec(weights, (batch, count * pieces, clips), level.device())?;
-            Ok(weights.matmul(level)?.reshape((batch, count, pieces * hidden))?)
+            Ok(weights.times(level)?.reshape((batch, count, pieces * hidden))?)
         };
         Ok(Tensor::cat(&levels.iter().map(pooled).collect::<Result<Vec<_>>>()?, 2)?)
     }
@@ -598,14 +599,14 @@ impl EncoderLayer {
         let look = |x: &Tensor, at_clips: &[Linear; 3], at_words: &[Linear; 3]| -> Result<Tensor> {
             let at = |[query, key, _]: &[Linear; 3], seen: &Tensor| -> Result<Tensor> {
                 let (query, key) = (self.split(&query.forward(x)?)?, self.split(&key.forward(seen)?)?);
-                Ok(query.matmul(&key.t()?.contiguous()?)?)
+                Ok(query.times(&key.t()?.contiguous()?)?)
             };
             let fit = Tensor::cat(&[at(at_clips, &fewer)?, at(at_words, words)?.broadcast_add(bias)?], 3)?;
             // Dropped before the softmax, as in the published code.
             let scale = (x.dim(2)? as f64 / self.heads as f64).sqrt().recip();
             let weights = softmax(&(pass.dropout(&fit, self.dropout)? * scale)?, D::Minus1)?;
             let values = [self.split(&at_clips[2].forward(&fewer)?)?, self.split(&at_words[2].forward(words)?)?];
-            Ok(weights.matmul(&Tensor::cat(&values, 2)?)?.transpose(1, 2)?.flatten_from(2)?)
+            Ok(weights.times(&Tensor::cat(&values, 2)?)?.transpose(1, 2)?.flatten_from(2)?)
         };
         let seen_by_clips = look(clips, &self.clips_to_clips, &self.words_to_clips)?;
         let seen_by_words = look(words, &self.clips_to_words, &self.words_to_words)?;

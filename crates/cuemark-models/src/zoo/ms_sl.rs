@@ -6,18 +6,19 @@
 //! the order of the videos.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
 use cuemark_core::{ClipRange, NormSpan};
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::functional::{cosine, l2_normalise, mask_out, softmax};
 use cuemark_tensor::{Device, Pass};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    InputProjection, NOT_THERE, Positions, SelfAttention, WordPooling, bert_linear_no_bias, fit_steps, sliding_windows,
-    window_means, window_span,
+    InputProjection, Linear, NOT_THERE, Positions, SelfAttention, WordPooling, bert_linear_no_bias, fit_steps,
+    sliding_windows, window_means, window_span,
 };
 use crate::losses::{Comparison, DrawnNegatives};
 use crate::{
@@ -215,7 +216,7 @@ impl MsSl {
         let clips = self.clip.forward(pieces, None, pass)?;
         let means = window_means(&self.windows, self.config.pieces, clips.device())?;
         Ok(Context {
-            proposals: means.unsqueeze(0)?.broadcast_matmul(&clips)?,
+            proposals: means.unsqueeze(0)?.times(&clips)?,
             clips,
             frames: self.frame.forward(frames, Some(mask), pass)?,
             mask: mask.clone(),
@@ -228,7 +229,7 @@ impl MsSl {
         let device = visual.device();
         let of = |length: &usize| averaging((*length).min(most), most, self.config.pieces, device);
         let averaging = videos.lengths.iter().map(of).collect::<Result<Vec<_>>>()?;
-        let pieces = unit_rows(&Tensor::stack(&averaging, 0)?.matmul(&visual)?)?;
+        let pieces = unit_rows(&Tensor::stack(&averaging, 0)?.times(&visual)?)?;
         self.context(&pieces, &unit_rows(&visual)?, &mask, pass)
     }
 
@@ -237,7 +238,7 @@ impl MsSl {
         let (videos, count, _) = proposals.dims3()?;
         let rows = proposals.flatten_to(1)?;
         let cosines = cosine(queries, &rows)?.reshape(((), videos, count))?;
-        let products = queries.matmul(&rows.t()?)?.reshape(((), videos, count))?;
+        let products = queries.times(&rows.t()?)?.reshape(((), videos, count))?;
         Ok((cosines.max(D::Minus1)?, cosines.argmax(D::Minus1)?, products.max(D::Minus1)?))
     }
 
@@ -248,7 +249,7 @@ impl MsSl {
     fn attend(&self, frames: &Tensor, mask: &Tensor, chosen: &Tensor) -> Result<Tensor> {
         let logits = self.key.forward(frames)?.broadcast_mul(&chosen.unsqueeze(1)?)?.sum(2)?;
         let weights = softmax(&mask_out(&logits, mask, NO_FRAME)?, 1)?;
-        Ok(weights.unsqueeze(1)?.matmul(&self.value.forward(frames)?)?.squeeze(1)?)
+        Ok(weights.unsqueeze(1)?.times(&self.value.forward(frames)?)?.squeeze(1)?)
     }
 
     /// For every query what the best proposal of its own video sees, `[queries, hidden]`.
@@ -288,7 +289,7 @@ impl MsSl {
         Ok(Losses {
             clip_nce: clip_nce(&products, own)?,
             clip_triplet: clip_triplet(&self.rule(), &cosines, own, ranks)?,
-            frame_nce: frame_nce(&queries.matmul(&seen.t()?)?)?,
+            frame_nce: frame_nce(&queries.times(&seen.t()?)?)?,
             frame_triplet: self.frame_triplet(&cosine(queries, &seen)?, own, ranks)?,
         })
     }
@@ -313,10 +314,10 @@ impl MsSl {
     /// Scores of one video for every query: cosines of its proposals `[query][proposal]`, and of its attended frames.
     fn score_video(&self, queries: &Tensor, means: &Tensor, code: &Code) -> Result<(Vec<Vec<f32>>, Vec<f32>)> {
         let [clips, keys, values] = code.0.as_slice() else { return Ok((Vec::new(), Vec::new())) };
-        let proposals = means.matmul(clips)?;
+        let proposals = means.times(clips)?;
         let cosines = cosine(queries, &proposals)?;
         let chosen = proposals.index_select(&cosines.argmax(1)?, 0)?;
-        let seen = softmax(&chosen.matmul(&keys.t()?)?, 1)?.matmul(values)?;
+        let seen = softmax(&chosen.times(&keys.t()?)?, 1)?.times(values)?;
         let frame = (l2_normalise(queries)? * l2_normalise(&seen)?)?.sum(1)?;
         Ok((cosines.to_vec2()?, frame.to_vec1()?))
     }
@@ -520,7 +521,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     trace.out("clip_scores", &cosines);
     trace.out("clip_scores_unnorm", &products);
     trace.out("frame_scores", &cosine(&queries, &seen)?);
-    trace.out("frame_scores_unnorm", &queries.matmul(&seen.t()?)?);
+    trace.out("frame_scores_unnorm", &queries.times(&seen.t()?)?);
     let codes = net.codes(&context, &fixture.lengths("frame_video_mask")?)?;
     let (mut clips, mut attended, mut scores) = (Vec::new(), Vec::new(), Vec::new());
     let means = window_means(&net.windows, config.pieces, &Device::Cpu)?;

@@ -7,7 +7,7 @@
 //! first word from the rest (`word_places = "first-or-not"`).
 
 use candle_core::Tensor;
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
 use cuemark_tensor::Pass;
@@ -19,7 +19,7 @@ use super::lgi::{
     widths_of,
 };
 use crate::check::{Fixture, Trace};
-use crate::layers::{Pair, QueryWords, WordSource, final_states, linear};
+use crate::layers::{Linear, Pair, QueryWords, WordSource, final_states, linear};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
     read_settings,

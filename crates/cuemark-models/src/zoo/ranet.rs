@@ -8,7 +8,8 @@
 //! it runs on the whole map; its convolution ablation runs on the valid cells, as 2D-TAN's does.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{attention, l2_normalise, sigmoid, softmax};
 use cuemark_tensor::map::span_max;
@@ -16,8 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    ClipProjection, Conv1d, MapSize, MapStack, MapSupport, MomentMap, Recurrent, Steps, Ways, linear, pointwise,
-    uniform,
+    ClipProjection, Conv1d, Linear, MapSize, MapStack, MapSupport, MomentMap, Recurrent, Steps, Ways, linear,
+    pointwise, uniform,
 };
 use crate::losses::ScaledIou;
 use crate::{
@@ -432,7 +433,7 @@ impl GraphBlock {
 fn nearest(x: &Tensor, count: usize) -> Result<Tensor> {
     let x = x.detach();
     let squares = x.sqr()?.sum_keepdim(2)?;
-    let products = x.contiguous()?.matmul(&x.t()?.contiguous()?)?;
+    let products = x.contiguous()?.times(&x.t()?.contiguous()?)?;
     let distances = (products * -2.0)?.broadcast_add(&squares)?.broadcast_add(&squares.t()?)?.to_vec3::<f32>()?;
     let mut rows = Vec::new();
     for (video, distances) in distances.iter().enumerate() {
@@ -551,15 +552,15 @@ impl RelationBlock {
         let clips = x.dim(1)?;
         let (ask, key, value) = (self.ask.forward(x)?, self.key.forward(x)?, self.value.forward(x)?);
         let turned = |x: &Tensor| x.transpose(1, 2)?.contiguous(); // [batch, end, start, _]
-        let products = |ask: &Tensor, key: &Tensor| ask.matmul(&key.t()?.contiguous()?);
+        let products = |ask: &Tensor, key: &Tensor| ask.times(&key.t()?.contiguous()?);
         let by_row = products(&ask, &key)?; // [batch, start, end, end']
         let by_column = products(&turned(&ask)?, &turned(&key)?)?; // [batch, end, start, start']
         let own = (0..clips * clips).map(|at| if at / clips == at % clips { f32::NEG_INFINITY } else { 0.0 });
         let own = Tensor::from_vec(own.collect::<Vec<f32>>(), (clips, clips), x.device())?;
         let by_column = turned(&by_column.broadcast_add(&own)?)?; // [batch, start, end, start']
         let shares = softmax(&Tensor::cat(&[by_row, by_column], 3)?, D::Minus1)?;
-        let from_row = shares.narrow(3, 0, clips)?.contiguous()?.matmul(&value)?;
-        let from_column = turned(&shares.narrow(3, clips, clips)?)?.matmul(&turned(&value)?)?;
+        let from_row = shares.narrow(3, 0, clips)?.contiguous()?.times(&value)?;
+        let from_column = turned(&shares.narrow(3, clips, clips)?)?.times(&turned(&value)?)?;
         Ok((from_row + turned(&from_column)?)?)
     }
 }
@@ -572,7 +573,7 @@ fn convolve(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
     let place = |place: usize| padded.narrow(1, place / 3, height)?.narrow(2, place % 3, breadth);
     let windows = Tensor::cat(&(0..9).map(place).collect::<candle_core::Result<Vec<_>>>()?, 3)?;
     let weight = weight.permute((2, 3, 1, 0))?.reshape((9 * inputs, outputs))?;
-    let y = windows.reshape((batch * height * breadth, 9 * inputs))?.matmul(&weight)?;
+    let y = windows.reshape((batch * height * breadth, 9 * inputs))?.times(&weight)?;
     Ok(y.reshape((batch, height, breadth, outputs))?)
 }
 

@@ -9,16 +9,17 @@
 //! Clips are as long as the video and its rows say, where the benchmark on single videos assumes five seconds.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{cosine, l2_normalise, mask_out, softplus};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    CurveRules, EndClip, Heads, InputProjection, LayerNorm, NOT_THERE, PairLimits, Positions, SelfAttention,
+    CurveRules, EndClip, Heads, InputProjection, LayerNorm, Linear, NOT_THERE, PairLimits, Positions, SelfAttention,
     SimilarityCurve, StreamQuery, WordPooling, bert_linear, clip_endpoints, fit_steps, pair_bias, stream_moments,
 };
 use crate::losses::{Comparison, DrawnNegatives, index_entropy};
@@ -280,7 +281,7 @@ impl ReLoClNet {
 
     /// The best clip's product on the layer between, mean of the streams, `[queries, videos]`.
     fn middle_scores(queries: &Tensor, context: &Context) -> Result<Tensor> {
-        best_clips(queries, &context.middle, &context.mask, |query, rows| Ok(query.matmul(&rows.t()?)?))
+        best_clips(queries, &context.middle, &context.mask, |query, rows| Ok(query.times(&rows.t()?)?))
     }
 
     /// The vector of one stream that the curve is made with, `[queries, hidden]`.
@@ -302,7 +303,7 @@ impl ReLoClNet {
     fn all_logits(&self, queries: &Tensor, context: &Context) -> Result<(Tensor, Tensor)> {
         let (videos, clips) = context.mask.dims2()?;
         let of = |number: usize| -> Result<Tensor> {
-            Ok(self.curve_query(queries, number)?.matmul(&context.last[number].flatten_to(1)?.t()?)?)
+            Ok(self.curve_query(queries, number)?.times(&context.last[number].flatten_to(1)?.t()?)?)
         };
         let curve = ((of(0)? + of(1)?)? * 0.5)?.reshape(((), videos, clips))?;
         Ok(self.curve.logits(&curve, &context.mask.unsqueeze(0)?)?)

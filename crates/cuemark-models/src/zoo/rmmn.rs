@@ -9,6 +9,7 @@
 use candle_core::{DType, Tensor};
 use candle_nn::VarBuilder;
 use cuemark_core::Rng;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::softplus;
 use serde::{Deserialize, Serialize};
@@ -279,7 +280,7 @@ fn reliable(similarity: &Tensor, video: &[usize], threshold: f64, form: Form) ->
     // The own video is never filtered, whatever the similarity says of it.
     let videos = similarity.le(threshold)?.to_dtype(DType::F32)?.maximum(&own_video)?;
     // For the moment of a query: is each other query a negative of that moment's video?
-    let sentences = own_video.matmul(&videos.t()?.contiguous()?)?;
+    let sentences = own_video.times(&videos.t()?.contiguous()?)?;
     let excluded = if form == Form::Released { Excluded::Zeroed } else { Excluded::Removed };
     Ok(Reliable { sentences, videos, excluded })
 }

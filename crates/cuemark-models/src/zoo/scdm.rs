@@ -6,16 +6,17 @@
 //! running statistics move by a tenth; published word vectors are not trained further.
 
 use candle_core::{D, DType, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{bce_with_logits, mask_out, masked_mean, sigmoid, softmax};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
-use crate::layers::{BatchNorm, Conv1d, QueryWords, Steps, WordSource, linear, linear_no_bias, uniform};
+use crate::layers::{BatchNorm, Conv1d, Linear, QueryWords, Steps, WordSource, linear, linear_no_bias, uniform};
 use crate::losses::smooth_l1;
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision, Task,
@@ -608,7 +609,7 @@ impl Block {
         let (context, weights) = match &self.attention {
             Some(attention) => {
                 let weights = attention.forward(x, words, mask)?;
-                (weights.matmul(words)?, Some(weights))
+                (weights.times(words)?, Some(weights))
             }
             None => (sentence.unsqueeze(1)?, None),
         };

@@ -5,7 +5,7 @@
 //! stays constant: the published plateau schedule watches the negated loss and hardly ever acts.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{l2_normalise, sigmoid};
 use cuemark_tensor::map::span_max;
@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    ClipProjection, Conv1d, MapSize, MapStack, MapSupport, MomentMap, Recurrent, Steps, Ways, last_step, linear,
-    pointwise,
+    ClipProjection, Conv1d, Linear, MapSize, MapStack, MapSupport, MomentMap, Recurrent, Steps, Ways, last_step,
+    linear, pointwise,
 };
 use crate::losses::ScaledIou;
 use crate::{

@@ -8,7 +8,8 @@ use std::f64::consts::TAU;
 use std::sync::Arc;
 
 use candle_core::{D, Device, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{l2_normalise, sigmoid, softmax};
 use cuemark_tensor::map::{LayerPlan, map_conv_relu, span_max};
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    ClipProjection, MapSize, MomentMap, Recurrent, Ways, last_step, linear, linear_no_bias, pointwise, uniform,
+    ClipProjection, Linear, MapSize, MomentMap, Recurrent, Ways, last_step, linear, linear_no_bias, pointwise, uniform,
 };
 use crate::losses::ScaledIou;
 use crate::{
@@ -313,8 +314,8 @@ impl Intervention {
         let heads = |x: &Tensor| x.reshape((batch, cells, self.heads, ()))?.transpose(1, 2)?.contiguous();
         let (ask, key) = (heads(&self.ask.forward(&asked)?)?, heads(&self.key.forward(location)?)?);
         let scale = ((hidden / self.heads) as f64).sqrt().recip();
-        let weights = softmax(&(ask.matmul(&key.t()?.contiguous()?)? * scale)?, D::Minus1)?;
-        let attended = pass.dropout(&weights, self.dropout)?.matmul(&heads(&value)?)?;
+        let weights = softmax(&(ask.times(&key.t()?.contiguous()?)? * scale)?, D::Minus1)?;
+        let attended = pass.dropout(&weights, self.dropout)?.times(&heads(&value)?)?;
         let attended = attended.transpose(1, 2)?.reshape((batch, cells, hidden))?;
         Ok((attended + (value * self.eta)?)?.relu()?)
     }
@@ -359,7 +360,7 @@ fn distance_correlation(x: &Tensor, y: &Tensor) -> Result<Tensor> {
 /// squared distances between rows.
 fn along(x: &Tensor, by_squares: &Tensor) -> Result<Tensor> {
     let rows = x.detach();
-    let slope = (rows.broadcast_mul(&by_squares.sum_keepdim(1)?)? - by_squares.matmul(&rows)?)?;
+    let slope = (rows.broadcast_mul(&by_squares.sum_keepdim(1)?)? - by_squares.times(&rows)?)?;
     Ok((x * (slope * 4.0)?)?.sum(1)?.sum(0)?)
 }
 
@@ -379,7 +380,7 @@ fn from_sums(xy: f64, xx: f64, yy: f64, rows: usize) -> (f64, [f64; 3]) {
 fn correlate_with_tensors(x: &Tensor, y: &Tensor) -> Result<(f64, Tensor, Tensor)> {
     let distances = |x: &Tensor| -> Result<(Tensor, Tensor)> {
         let squares = x.sqr()?.sum_keepdim(1)?;
-        let products = (x.matmul(&x.t()?)? * -2.0)?;
+        let products = (x.times(&x.t()?)? * -2.0)?;
         let squared = products.broadcast_add(&squares)?.broadcast_add(&squares.t()?)?;
         let plain = (squared.relu()? + 1e-9)?.sqrt()?;
         let means = plain.mean_keepdim(1)?;
@@ -440,7 +441,7 @@ struct Distances {
 
 impl Distances {
     fn new(x: &Tensor) -> Result<Self> {
-        let mut values = x.matmul(&x.t()?)?.flatten_all()?.to_vec1::<f32>()?;
+        let mut values = x.times(&x.t()?)?.flatten_all()?.to_vec1::<f32>()?;
         let squares = x.sqr()?.sum(1)?.to_vec1::<f32>()?;
         let rows = squares.len();
         let mut means = Vec::with_capacity(rows);
@@ -684,7 +685,7 @@ mod tests {
         for (rows, a, b) in [(tensor(&x), x_cpu, x_tensors), (tensor(&y), y_cpu, y_tensors)] {
             let pull = |slopes: &Tensor| {
                 let own = rows.broadcast_mul(&slopes.sum_keepdim(1).unwrap()).unwrap();
-                (own - slopes.matmul(&rows).unwrap()).unwrap()
+                (own - slopes.times(&rows).unwrap()).unwrap()
             };
             assert!(gap(&pull(&a), &pull(&b)) < 1e-4);
         }

@@ -6,16 +6,17 @@
 //! read without markers of their start and end.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{l2_normalise, mask_out, softmax};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
-use crate::layers::{Recurrent, Ways, last_step, xavier};
+use crate::layers::{Linear, Recurrent, Ways, last_step, xavier};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, VideoBatch,
     fill_settings, read_settings,
@@ -156,7 +157,7 @@ impl Tga {
     fn forward(&self, windows: &Tensor, mask: &Tensor, words: &Tensor, lengths: &[usize]) -> Result<Forward> {
         let sentence = l2_normalise(&last_step(&self.sentence.forward(words)?, lengths)?)?;
         let windows = self.window.forward(windows)?;
-        let fit = windows.matmul(&sentence.unsqueeze(2)?)?.squeeze(2)?;
+        let fit = windows.times(&sentence.unsqueeze(2)?)?.squeeze(2)?;
         // What is attended to is not learnt through the attention: its weights are constants to the gradient.
         let attention = (softmax(&mask_out(&fit, mask, -1e9)?, D::Minus1)? * mask)?.detach();
         let seen = windows.broadcast_mul(&attention.unsqueeze(2)?)?.sum(1)?;
@@ -196,7 +197,7 @@ impl Tga {
             windows.iter().filter_map(|one| NormSpan::new(one.first as f64 / whole, one.end as f64 / whole)).collect()
         };
         Ok(Windows {
-            features: means.matmul(&videos.visual)?,
+            features: means.times(&videos.visual)?,
             mask: Tensor::from_vec(mask, (all.len(), most), device)?,
             spans: all.iter().zip(&videos.lengths).map(spans).collect(),
         })
@@ -259,7 +260,7 @@ impl Model for Tga {
 
     fn loss(&self, batch: &Batch, _: &Pass) -> Result<Loss> {
         let (_, forward) = self.of_batch(batch)?;
-        let scores = forward.video.matmul(&forward.sentence.t()?)?;
+        let scores = forward.video.times(&forward.sentence.t()?)?;
         Ok(hinge(&scores, self.config.margin, self.config.negatives)?.into())
     }
 
@@ -297,7 +298,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let mask = real.iter().flat_map(|real| (0..most).map(move |number| f32::from(u8::from(number < *real))));
     let mask = Tensor::from_vec(mask.collect::<Vec<_>>(), (count, most), segments.device())?;
     let forward = net.forward(&segments, &mask, &words, &fixture.counts("caption_len")?)?;
-    let scores = forward.video.matmul(&forward.sentence.t()?)?;
+    let scores = forward.video.times(&forward.sentence.t()?)?;
 
     let mut trace = Trace::new();
     trace.out("text_embedding", &forward.sentence);

@@ -6,16 +6,17 @@
 //! weight of a positive is counted in each batch unless `positive_weights` states it.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{mask_out, sigmoid, softmax, softplus};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
-use crate::layers::{PaddedWords, Recurrent, Ways, linear, uniform};
+use crate::layers::{Linear, PaddedWords, Recurrent, Ways, linear, uniform};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision, Task,
     fill_settings, read_settings,
@@ -286,7 +287,7 @@ impl Tgn {
             let at = |x: &Tensor| -> Result<Tensor> { Ok(x.narrow(1, step, 1)?.squeeze(1)?) };
             let query = (at(&from_clips)? + self.attention.from_state.forward(&state)?)?;
             let weights = self.attention.weights(&query, &from_words, seen)?;
-            let context = weights.unsqueeze(1)?.matmul(&words)?.squeeze(1)?;
+            let context = weights.unsqueeze(1)?.times(&words)?.squeeze(1)?;
             let input = pass.dropout(&Tensor::cat(&[at(&clips)?, context], 1)?, p)?;
             (state, cell) = self.interaction.step(&input, &state, &cell)?;
             states.push(state.clone());

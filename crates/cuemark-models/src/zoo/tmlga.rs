@@ -6,16 +6,17 @@
 //! (`answer = "independent"` puts that pair first). The two layers that the code builds and never uses are left out.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::softmax;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
-use crate::layers::{Recurrent, Running, Ways, clip_span, linear, rank_boundaries};
+use crate::layers::{Linear, Recurrent, Running, Ways, clip_span, linear, rank_boundaries};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
     read_settings,
@@ -162,7 +163,7 @@ impl Tmlga {
         let read = self.query.forward_packed(words, word_counts)?.sum(1)?.broadcast_div(&counts)?;
         let filter = self.filter.forward(&read)?.tanh()?;
         let video = self.video.forward(visual)?;
-        let logits = video.matmul(&filter.unsqueeze(2)?)?.squeeze(2)?;
+        let logits = video.times(&filter.unsqueeze(2)?)?.squeeze(2)?;
         // The temperature is the root of the number of words, not of the width.
         let attention = masked_softmax(&logits.broadcast_div(&counts.sqrt()?)?, mask)?;
         let attended = video.broadcast_mul(&attention.unsqueeze(2)?)?;

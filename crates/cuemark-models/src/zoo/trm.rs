@@ -7,7 +7,8 @@
 //! negative one: both are rules here and accidents in the released code.
 
 use candle_core::{D, DType, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{mask_out, sigmoid, softmax, softplus};
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use super::mmn::{matching_of, network_of, spans_of, video_of_sentences};
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    MatchingEncoder, MatchingEncoderSize, TextTraining, TwoSpaces, cells_of, cosines, linear_no_bias, one_video_each,
+    Linear, MatchingEncoder, MatchingEncoderSize, TextTraining, TwoSpaces, cells_of, cosines, linear_no_bias,
+    one_video_each,
 };
 use crate::losses::{MutualMatching, Pairs, ScaledIou};
 use crate::{
@@ -213,7 +215,7 @@ impl Trm {
         let phrase_logits = (cosines(&phrases, &moments.overlap)? * scale)?;
         let own = cells_of(&phrase_logits, &one_video_each(&owners.video, visual.dim(0)?, device)?)?;
         let cells = own.dim(1)?;
-        let mixed = attention.unsqueeze(1)?.matmul(&in_slots(&own)?.reshape((count, most, cells))?)?.squeeze(1)?;
+        let mixed = attention.unsqueeze(1)?.times(&in_slots(&own)?.reshape((count, most, cells))?)?.squeeze(1)?;
         let own_video = one_video_each(texts.video, visual.dim(0)?, device)?;
         let logits = cells_of(&self.encoder.overlap_logits(&moments, &sentences)?, &own_video)?;
         let logits = (logits + (mixed * self.config.phrases.residual)?)?;

@@ -9,7 +9,7 @@
 //! fewer than eight units is moved inside it.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
@@ -18,7 +18,7 @@ use cuemark_tensor::{DType, Device, Pass};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
-use crate::layers::{linear, uniform};
+use crate::layers::{Linear, linear, uniform};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, VideoBatch,
     fill_settings, read_settings,

@@ -6,16 +6,17 @@
 //! "leaks"` keeps that, the default masks it. Characters are those of a fixed alphabet, not those seen five times.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Init, Linear, Module, VarBuilder};
+use candle_nn::{Init, Module, VarBuilder};
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{attention, bce_with_logits, log_softmax, mask_out, sigmoid, softmax};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    LayerNorm, Recurrent, Ways, best_clips, nearest_clips, rank_boundaries, see_only, uniform, xavier,
+    LayerNorm, Linear, Recurrent, Ways, best_clips, nearest_clips, rank_boundaries, see_only, uniform, xavier,
 };
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, QueryBatch, Result, Supervision, Task,
@@ -279,7 +280,7 @@ fn cross_entropy(logits: &Tensor, one_hot: &Tensor) -> Result<Tensor> {
 
 /// `x [batch, steps, width]` times `matrix [width, outputs]`.
 fn times(x: &Tensor, matrix: &Tensor) -> candle_core::Result<Tensor> {
-    x.broadcast_matmul(matrix)
+    x.times(matrix)
 }
 
 /// A convolution of kernel 1 under the port's name for it.
@@ -463,13 +464,13 @@ impl ContextQuery {
 
     fn forward(&self, video: &Tensor, mask: &Tensor, query: &Tensor, asked: &Tensor, pass: &Pass) -> Result<Tensor> {
         let (v, q) = (pass.dropout(video, self.dropout)?, pass.dropout(query, self.dropout)?);
-        let product = v.broadcast_mul(&self.of_both)?.matmul(&q.t()?.contiguous()?)?;
+        let product = v.broadcast_mul(&self.of_both)?.times(&q.t()?.contiguous()?)?;
         let alike = product.broadcast_add(&times(&v, &self.of_video)?)?;
         let alike = alike.broadcast_add(&times(&q, &self.of_query)?.transpose(1, 2)?)?; // [batch, clips, words]
         let by_word = softmax(&mask_out(&alike, &asked.unsqueeze(1)?, NOWHERE)?, 2)?;
         let by_clip = softmax(&mask_out(&alike, &mask.unsqueeze(2)?, NOWHERE)?, 1)?;
-        let to_query = by_word.matmul(query)?;
-        let to_video = by_word.matmul(&by_clip.t()?.contiguous()?.matmul(video)?)?;
+        let to_query = by_word.times(query)?;
+        let to_video = by_word.times(&by_clip.t()?.contiguous()?.times(video)?)?;
         let all = [video.clone(), to_query.clone(), (video * to_query)?, (video * to_video)?];
         Ok(self.out.forward(&Tensor::cat(&all, 2)?)?)
     }

@@ -7,17 +7,18 @@
 //! being read by every second row. As published, the span sent to the captioner lacks the shift that the reported one has.
 
 use candle_core::{D, DType, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::functional::{log_softmax, mask_out, sigmoid, softmax};
 use cuemark_tensor::{Init, Pass};
 use cuemark_text::Vocabulary;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
-use crate::layers::{BatchNorm, Recurrent, Running, Ways, last_step, linear, linear_no_bias};
+use crate::layers::{BatchNorm, Linear, Recurrent, Running, Ways, last_step, linear, linear_no_bias};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, QueryBatch, Result, Supervision, Task,
     fill_settings, read_settings,
@@ -399,7 +400,7 @@ impl Localised {
 /// What `state [rows, states]` sees in `x [rows, steps, hidden]`: `[rows, hidden]`.
 fn attend(look: &Linear, x: &Tensor, state: &Tensor, mask: &Tensor) -> Result<Tensor> {
     let scale = (state.dim(1)? as f64).sqrt().recip();
-    let fit = (look.forward(x)?.matmul(&state.unsqueeze(2)?)?.squeeze(2)? * scale)?;
+    let fit = (look.forward(x)?.times(&state.unsqueeze(2)?)?.squeeze(2)? * scale)?;
     let weights = softmax(&mask_out(&fit, mask, -1e9)?, 1)?;
     Ok(x.broadcast_mul(&weights.unsqueeze(2)?)?.sum(1)?)
 }

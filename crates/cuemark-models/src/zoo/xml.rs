@@ -8,16 +8,17 @@
 //! videos that answer a query and `positive_mask` is on, none of them is drawn as a negative.
 
 use candle_core::{D, Tensor};
-use candle_nn::{Linear, Module, VarBuilder};
+use candle_nn::{Module, VarBuilder};
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{cosine, l2_normalise, mask_out};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    CurveRules, EndClip, Heads, InputProjection, LayerNorm, NOT_THERE, PairLimits, Positions, SelfAttention,
+    CurveRules, EndClip, Heads, InputProjection, LayerNorm, Linear, NOT_THERE, PairLimits, Positions, SelfAttention,
     SimilarityCurve, StreamQuery, WordPooling, bert_linear, clip_endpoints, fit_steps, pair_bias, stream_moments,
 };
 use crate::losses::{Comparison, DrawnNegatives, index_entropy};
@@ -256,7 +257,7 @@ impl Xml {
     fn all_logits(&self, queries: &Tensor, context: &Context) -> Result<(Tensor, Tensor)> {
         let (videos, clips) = context.mask.dims2()?;
         let of = |(number, rows): (usize, &Tensor)| -> Result<Tensor> {
-            let products = self.curve_query(queries, number)?.matmul(&rows.flatten_to(1)?.t()?)?;
+            let products = self.curve_query(queries, number)?.times(&rows.flatten_to(1)?.t()?)?;
             Ok(products.reshape(((), videos, clips))?)
         };
         let curves = context.second.iter().enumerate().map(of).collect::<Result<Vec<_>>>()?;
@@ -544,7 +545,7 @@ mod tests {
         // The mean over streams of the best cosines is at least that of any one clip.
         for (video, moments) in moments.iter().enumerate() {
             let clips = moments.embeddings.narrow(0, 0, TOY.clips).unwrap();
-            let best = queries.matmul(&clips.t().unwrap()).unwrap().max(1).unwrap().to_vec1::<f32>().unwrap();
+            let best = queries.times(&clips.t().unwrap()).unwrap().max(1).unwrap().to_vec1::<f32>().unwrap();
             assert!(best.iter().enumerate().all(|(query, best)| *best <= scores[query][video] + 1e-5));
         }
     }
