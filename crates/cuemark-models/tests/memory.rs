@@ -12,12 +12,12 @@ mod draw;
 use draw::{Draw, normal};
 
 /// Queries between two looks at memory, and how often it is looked at.
-const QUERIES: usize = 20;
+const QUERIES: usize = 10;
 const LOOKS: usize = 4;
-/// Less than the clips of so many queries: 20 × 32 clips × 64 numbers × 4 bytes are 160 kB.
+/// Less than the clips of so many queries: 10 × 32 clips × 128 numbers × 4 bytes are 160 kB.
 const KEPT: u64 = 120 << 10;
 /// Widths that are small beside what a model would keep of a query if it kept one.
-const VISUAL: usize = 64;
+const VISUAL: usize = 128;
 const WORDS: usize = 32;
 const VOCABULARY: usize = 200;
 
@@ -29,7 +29,7 @@ fn held() -> Option<u64> {
 }
 
 /// Every model, at its size for the world, answers queries of ever new ids. A model that kept something of each would need
-/// more memory after every twenty; one that does not needs no more at least once, whatever the allocator holds back.
+/// more memory after every ten; one that does not needs no more at least once, whatever the allocator holds back.
 #[test]
 fn answering_more_queries_takes_no_more_memory() {
     if held().is_none() {

@@ -332,7 +332,7 @@ fn a_pseudo_set_is_learnt_moment_by_moment() {
         let moments = [moment(number, 1.0), moment(number + queries.len() - 1, 0.5)];
         *line = serde_json::json!({ "qid": line["qid"], "query": line["query"], "moments": moments });
     });
-    let settings = "{ name = 'xml', clips = 20, words = 20, hidden = 16, heads = 2, pairs = { min = 0, max = 19 }, positive_mask = true }";
+    let settings = "{ name = 'xml', clips = 40, words = 20, hidden = 16, heads = 2, pairs = { min = 0, max = 39 }, positive_mask = true }";
     let run = [("model", settings), ("data.train", pseudo.as_str()), ("train.epochs", "1"), ("eval.every", "1")];
     let run = scene.run(&run).unwrap();
     let mut examples = 0;
