@@ -6,6 +6,7 @@
 
 mod about;
 mod behaviour;
+mod blind;
 mod board;
 mod breakdown;
 mod calibration;
@@ -23,12 +24,15 @@ mod store;
 mod table;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 mod training_log;
 mod trust;
 mod write;
 
 pub use about::{About, Among, Answerer, Footage, QueryText};
 pub use behaviour::{Collapse, Misses};
+pub use blind::score_baselines;
 pub use board::Board;
 pub use breakdown::{Breakdown, Classes, WeakSpot};
 pub use calibration::{Bin, Calibration};
