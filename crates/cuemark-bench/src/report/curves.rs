@@ -5,6 +5,9 @@ use serde::Serialize;
 
 use super::entry::Entry;
 
+/// How far rounding may move an overlap.
+const SLACK: f64 = 0.02;
+
 /// Overlaps 0.05, 0.1 … 0.95.
 pub(super) fn thresholds() -> Vec<f64> {
     (1..20).map(|n| f64::from(n) * 0.05).collect()
@@ -43,8 +46,8 @@ impl Curve {
                 if timed && iou > 0.0 {
                     let place = run.first.start.get(n).zip(run.first.end.get(n));
                     let Some(answer) = place.and_then(|(start, end)| Span::new(start, end).ok()) else { continue };
-                    for (slot, credit) in credits(answer, truth, &thresholds).into_iter().enumerate() {
-                        curve.discounted[slot] += weight * credit;
+                    for (slot, threshold) in thresholds.iter().enumerate().filter(|(_, m)| iou >= **m as f32) {
+                        curve.discounted[slot] += weight * credit(answer, truth, *threshold);
                     }
                 }
             }
@@ -53,18 +56,12 @@ impl Curve {
     }
 }
 
-/// The discounted credit of an answer at each threshold; the best of several moments that it hits.
-fn credits(answer: Span, truth: &Truth, thresholds: &[f64]) -> Vec<f64> {
+/// The discounted credit of an answer that hits at `threshold`; the best of several moments that it hits.
+fn credit(answer: Span, truth: &Truth, threshold: f64) -> f64 {
     let duration = truth.duration().unwrap_or(1.0);
     let close = |a: f64, b: f64| (1.0 - ((a - b) / duration).abs()).max(0.0);
-    let moments: Vec<(f64, f64)> = truth
-        .right()
-        .map(|moment| {
-            let credit = close(answer.start(), moment.span.start()) * close(answer.end(), moment.span.end());
-            // Starts and ends are stored to four decimals; a hit at the threshold stays one.
-            (answer.iou(moment.span) + 1e-5, credit)
-        })
-        .collect();
-    let best = |m: &f64| moments.iter().filter(|(iou, _)| iou >= m).map(|(_, credit)| *credit).fold(0.0, f64::max);
-    thresholds.iter().map(best).collect()
+    // Starts and ends are stored with five digits, so a hit may lie a little below its threshold here.
+    let hit = truth.right().filter(|moment| answer.iou(moment.span) >= threshold - SLACK);
+    hit.map(|moment| close(answer.start(), moment.span.start()) * close(answer.end(), moment.span.end()))
+        .fold(0.0, f64::max)
 }

@@ -1,4 +1,4 @@
-//! One number per query, small on disk: hits as a string of `0` and `1`, everything else as short decimals.
+//! One number per query, small on disk: hits as a string of `0` and `1`, everything else as five digits.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// One number per query, in truth order; NaN where there is none.
 ///
-/// In JSON `"0110-1"` when every number is 0, 1 or none, else `[0.53,null,1]`, rounded to four decimals.
+/// In JSON `"0110-1"` when every number is 0, 1 or none, else `[0.53,null,1]`, rounded to five digits.
 #[derive(Debug, Clone, Default)]
 pub struct PerQuery(pub Vec<f32>);
 
@@ -45,11 +45,17 @@ impl Serialize for PerQuery {
         }
         let mut list = serializer.serialize_seq(Some(self.0.len()))?;
         for number in &self.0 {
-            let rounded = (f64::from(*number) * 1e4).round() / 1e4;
-            list.serialize_element(&Some(rounded).filter(|rounded| rounded.is_finite()))?;
+            list.serialize_element(&five_digits(*number))?;
         }
         list.end()
     }
+}
+
+/// The number with five significant digits; `None` where there is none.
+fn five_digits(number: f32) -> Option<f64> {
+    let number = f64::from(number);
+    let scale = 10f64.powi(4 - number.abs().max(1e-30).log10().floor() as i32);
+    Some((number * scale).round() / scale).filter(|rounded| rounded.is_finite())
 }
 
 impl<'de> Deserialize<'de> for PerQuery {
@@ -96,10 +102,20 @@ mod tests {
         let hits = PerQuery(vec![1.0, 0.0, f32::NAN]);
         assert_eq!(serde_json::to_string(&hits).unwrap(), "\"10-\"");
         let numbers = PerQuery(vec![0.5, 1.0, f32::NAN, 1.0 / 3.0]);
-        assert_eq!(serde_json::to_string(&numbers).unwrap(), "[0.5,1.0,null,0.3333]");
-        let back: PerQuery = serde_json::from_str("[0.5,1.0,null,0.3333]").unwrap();
-        assert_eq!(back, PerQuery(vec![0.5, 1.0, f32::NAN, 0.3333]));
+        assert_eq!(serde_json::to_string(&numbers).unwrap(), "[0.5,1.0,null,0.33333]");
+        let back: PerQuery = serde_json::from_str("[0.5,1.0,null,0.33333]").unwrap();
+        assert_eq!(back, PerQuery(vec![0.5, 1.0, f32::NAN, 0.33333]));
         assert_eq!(serde_json::from_str::<PerQuery>("\"10-\"").unwrap(), hits);
+    }
+
+    #[test]
+    fn small_and_large_numbers_keep_their_digits() {
+        assert_eq!(five_digits(1.234_567e-7), Some(1.2346e-7));
+        assert_eq!(
+            (five_digits(123_456.78), five_digits(0.0), five_digits(-2.5)),
+            (Some(123_460.0), Some(0.0), Some(-2.5))
+        );
+        assert_eq!((five_digits(f32::NAN), five_digits(f32::INFINITY)), (None, None));
     }
 
     #[test]

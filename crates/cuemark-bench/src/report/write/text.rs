@@ -52,6 +52,7 @@ pub(super) fn explained(metric: &str) -> String {
     let (kind, rest) = metric.split_once('@').unwrap_or((metric, ""));
     let (n, overlap) = rest.split_once(",IoU=").unwrap_or((rest, ""));
     match kind {
+        "R" if n == "1" => format!("share of queries whose first answer overlaps the truth by {overlap} or more"),
         "R" => format!("share of queries with one of the first {n} answers overlapping the truth by {overlap} or more"),
         "dR" => format!("as R@{n},IoU={overlap}, each hit counting less the further its ends are off"),
         "mIoU" => "mean overlap of the first answer with the truth".to_owned(),
