@@ -218,7 +218,7 @@ mod tests {
         let (_guard, folder) = folder();
         let (_, evaluated) = evaluated(3);
         let path = folder.join("e.json");
-        let mut write = |change: &dyn Fn(&mut serde_json::Value)| {
+        let write = |change: &dyn Fn(&mut serde_json::Value)| {
             let mut value = serde_json::to_value(&evaluated).unwrap();
             change(&mut value);
             fs::write(&path, value.to_string()).unwrap();
