@@ -1,7 +1,7 @@
 //! The page as people meet it: in a browser, through a validator, with queries that nobody would wish for.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_bench::report::{About, Answerer, Measure, QueryText, Report, ReportOptions, Runs, score_baselines};
@@ -228,16 +228,26 @@ impl WebDriverCompatibleCommand for Chrome {
 struct Driver {
     process: Child,
     port: u16,
+    /// Kept open: a driver that cannot say anything ends.
+    _output: BufReader<ChildStdout>,
 }
 
 impl Driver {
     fn start() -> Self {
         let mut process = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let port = lines
-            .map_while(Result::ok)
-            .find_map(|line| line.split_once("on port ")?.1.trim_end_matches('.').parse().ok());
-        Self { process, port: port.unwrap() }
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        // It first repeats the port it was asked for, which is 0.
+        let port = loop {
+            line.clear();
+            assert!(output.read_line(&mut line).unwrap() > 0, "the driver said nothing more");
+            let named =
+                line.split_once("on port ").and_then(|(_, rest)| rest.trim().trim_end_matches('.').parse().ok());
+            if let Some(port) = named.filter(|port| *port != 0) {
+                break port;
+            }
+        };
+        Self { process, port, _output: output }
     }
 
     async fn client(&self) -> Client {

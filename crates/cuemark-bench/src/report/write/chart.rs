@@ -118,9 +118,25 @@ pub(super) fn short(number: f64) -> String {
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
-/// The class of the `n`-th entry's colour; baselines share the quiet ones.
-pub(super) fn colour(n: usize) -> String {
-    format!("c{}", n % 8)
+/// Which colour stands for whom, the same all over the page.
+pub(super) struct Palette(Vec<String>);
+
+impl Palette {
+    /// In the order of `labels`; there are eight colours, then they repeat.
+    pub(super) fn of_labels<'a>(labels: impl Iterator<Item = &'a str>) -> Self {
+        let mut known: Vec<String> = Vec::new();
+        for label in labels {
+            if !known.iter().any(|other| other == label) {
+                known.push(label.to_owned());
+            }
+        }
+        Self(known)
+    }
+
+    /// The CSS class of the colour of `label`.
+    pub(super) fn of(&self, label: &str) -> String {
+        format!("c{}", self.0.iter().position(|known| known == label).unwrap_or(7) % 8)
+    }
 }
 
 #[cfg(test)]

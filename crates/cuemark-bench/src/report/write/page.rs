@@ -6,6 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
 use super::super::Report;
+use super::chart::Palette;
 use super::text::{counted, harmless, short};
 use super::{cards, data, sections};
 
@@ -82,8 +83,11 @@ fn sections_of(report: &Report) -> Vec<Section> {
     if !report.cards.is_empty() {
         push("At a glance".to_owned(), cards::overview(&report.cards));
     }
+    let shown = report.boards.iter().flat_map(|board| board.breakdowns.first()).flat_map(|found| &found.entries);
+    let drawn = report.boards.iter().flat_map(|board| &board.calibrations).map(|found| found.label.as_str());
+    let palette = Palette::of_labels(shown.map(|entry| entry.label.as_str()).chain(drawn));
     for board in &report.boards {
-        push(board.table.place.title(), sections::board(board));
+        push(board.table.place.title(), sections::board(board, &palette));
     }
     if !report.cards.is_empty() {
         push("Trust cards".to_owned(), cards::cards(&report.cards));

@@ -6,7 +6,7 @@ use super::super::board::Board;
 use super::super::breakdown::Breakdown;
 use super::super::curves::thresholds;
 use super::super::training_log::TrainingLog;
-use super::chart::{Axis, Series, Style, chart, colour, legend};
+use super::chart::{Axis, Palette, Series, Style, chart, legend};
 use super::text::{counted, percent, short, thousands};
 use super::{heat_map, table, timeline};
 
@@ -16,37 +16,34 @@ const TRAININGS: usize = 12;
 const DRAWN: [&str; 4] = ["length", "position", "words", "type"];
 
 /// One place: its table, then its figures.
-pub(super) fn board(board: &Board) -> Markup {
+pub(super) fn board(board: &Board, palette: &Palette) -> Markup {
     html! {
         (table::scores(&board.table))
         @if board.left_out > 0 {
             p class="quiet" { "Figures show the best by " (board.metric) "; " (counted(board.left_out, "method is", "methods are")) " left out of them." }
         }
-        @if !board.curves.is_empty() { (curves(board)) }
+        @if !board.curves.is_empty() { (curves(board, palette)) }
         @if board.truth_map.is_some() || !board.maps.is_empty() { (maps(board)) }
-        @if !board.breakdowns.is_empty() { (breakdowns(board)) }
-        @if !board.calibrations.is_empty() { (calibration(board)) }
-        @if !board.examples.is_empty() { (examples(board)) }
+        @if !board.breakdowns.is_empty() { (breakdowns(board, palette)) }
+        @if !board.calibrations.is_empty() { (calibration(board, palette)) }
+        @if !board.examples.is_empty() { (examples(board, palette)) }
     }
-}
-
-/// Each entry's colour is its place among those that figures show.
-fn colour_of(board: &Board, label: &str) -> String {
-    let shown = board.maps.iter().map(|map| map.title.as_str());
-    let curves = board.curves.iter().map(|curve| curve.label.as_str());
-    let n = curves.clone().position(|name| name == label).or_else(|| shown.clone().position(|name| name == label));
-    colour(n.unwrap_or(0))
 }
 
 fn share_axis(title: &str, high: f64) -> Axis {
     Axis::even(0.0, high, title, |at| format!("{:.0}", 100.0 * at))
 }
 
-fn curves(board: &Board) -> Markup {
+fn curves(board: &Board, palette: &Palette) -> Markup {
     let thresholds = thresholds();
     let over = |values: &[f64]| thresholds.iter().copied().zip(values.iter().copied()).collect::<Vec<_>>();
     let series = |style, values: &dyn Fn(usize) -> Vec<f64>| -> Vec<Series> {
-        let one = |n: usize| Series { class: colour(n), points: over(&values(n)), bars: Vec::new(), style };
+        let one = |n: usize| Series {
+            class: palette.of(&board.curves[n].label),
+            points: over(&values(n)),
+            bars: Vec::new(),
+            style,
+        };
         (0..board.curves.len()).map(one).collect()
     };
     let x = Axis::even(0.0, 1.0, "overlap that makes a hit (IoU)", |at| format!("{at:.1}"));
@@ -55,7 +52,7 @@ fn curves(board: &Board) -> Markup {
     let discounted = series(Style::Dashed, &|n| board.curves[n].discounted.clone());
     html! {
         h3 { "Recall over the threshold" }
-        (legend(board.curves.iter().enumerate().map(|(n, curve)| (colour(n), curve.label.as_str()))))
+        (legend(board.curves.iter().map(|curve| (palette.of(&curve.label), curve.label.as_str()))))
         div class="figures" {
             figure { (chart("R@1 of each method over the overlap that makes a hit", &x, &share_axis("R@1, percent", 1.0), &plain)) figcaption { "R@1: share of first answers that overlap the truth enough." } }
             @if timed {
@@ -69,7 +66,7 @@ fn maps(board: &Board) -> Markup {
     let full = heat_map::full_tone(board.truth_map.as_ref(), &board.maps);
     html! {
         h3 { "Where answers lie" }
-        p class="quiet" { "Start across, end up, in twentieths of the video; the darker, the more first answers. One scale for all maps: a method that looks at the video has the truth's map, one that guesses has a few dark cells." }
+        p class="quiet" { "Start across, end up, in twentieths of the video; the stronger the tone, the more first answers. One scale for all maps: a method that looks at the video has the truth's map, one that guesses has a few strong cells." }
         div class="maps" {
             @if let Some(truth) = &board.truth_map { (heat_map::heat_map(truth, full)) }
             @for map in &board.maps { (heat_map::heat_map(map, full)) }
@@ -77,13 +74,13 @@ fn maps(board: &Board) -> Markup {
     }
 }
 
-fn breakdowns(board: &Board) -> Markup {
+fn breakdowns(board: &Board, palette: &Palette) -> Markup {
     let drawn: Vec<&Breakdown> = board.breakdowns.iter().filter(|found| DRAWN.contains(&found.by)).collect();
     let names = board.breakdowns.first().map(|found| &found.entries);
     html! {
         h3 { (board.metric) " by kind of query" }
-        @if let Some(names) = names { (legend(names.iter().map(|entry| (colour_of(board, &entry.label), entry.label.as_str())))) }
-        div class="figures" { @for found in drawn { (breakdown(board, found)) } }
+        @if let Some(names) = names { (legend(names.iter().map(|entry| (palette.of(&entry.label), entry.label.as_str())))) }
+        div class="figures" { @for found in drawn { (breakdown(board, found, palette)) } }
         @for found in board.breakdowns.iter().filter(|found| found.by == "verb") { (by_verb(found)) }
     }
 }
@@ -98,7 +95,7 @@ fn title_of(by: &str) -> &'static str {
     }
 }
 
-fn breakdown(board: &Board, found: &Breakdown) -> Markup {
+fn breakdown(board: &Board, found: &Breakdown, palette: &Palette) -> Markup {
     let count = found.entries.len().max(1) as f64;
     let series: Vec<Series> = found
         .entries
@@ -109,7 +106,7 @@ fn breakdown(board: &Board, found: &Breakdown) -> Markup {
             let aside = 0.5 * ((n as f64 + 0.5) / count - 0.5);
             let known = || entry.values.iter().enumerate().filter_map(|(class, value)| Some((class, (*value)?)));
             Series {
-                class: colour_of(board, &entry.label),
+                class: palette.of(&entry.label),
                 points: known().map(|(class, value)| (class as f64 + aside, value.value)).collect(),
                 bars: known().map(|(_, value)| (value.low, value.high)).collect(),
                 style: Style::Dots,
@@ -133,7 +130,7 @@ fn by_verb(found: &Breakdown) -> Markup {
     html! {
         details {
             summary { "By verb: the " (found.classes.len()) " most frequent" }
-            div class="wide" role="region" tabindex="0" aria-label="by verb, scrolls sideways" {
+            div class="wide" tabindex="0" {
                 table class="sortable" {
                     thead { tr {
                         th scope="col" { button type="button" { "verb" } }
@@ -160,13 +157,13 @@ fn by_verb(found: &Breakdown) -> Markup {
     }
 }
 
-fn calibration(board: &Board) -> Markup {
+fn calibration(board: &Board, palette: &Palette) -> Markup {
     let deciles = |n: usize| 10.0 * (n as f64 + 0.5);
     let series: Vec<Series> = board
         .calibrations
         .iter()
         .map(|found| Series {
-            class: colour_of(board, &found.label),
+            class: palette.of(&found.label),
             points: found.bins.iter().enumerate().map(|(n, bin)| (deciles(n), bin.right)).collect(),
             bars: Vec::new(),
             style: Style::Dots,
@@ -176,7 +173,7 @@ fn calibration(board: &Board) -> Markup {
     let reliable: Vec<Series> = shares
         .iter()
         .map(|found| Series {
-            class: colour_of(board, &found.label),
+            class: palette.of(&found.label),
             points: found.bins.iter().map(|bin| (bin.score, bin.right)).collect(),
             bars: Vec::new(),
             style: Style::Dots,
@@ -192,7 +189,7 @@ fn calibration(board: &Board) -> Markup {
     let stated = Axis::even(0.0, 1.0, "confidence as stated", |at| format!("{at:.1}"));
     html! {
         h3 { "Does confidence mean anything?" }
-        (legend(board.calibrations.iter().map(|found| (colour_of(board, &found.label), found.label.as_str()))))
+        (legend(board.calibrations.iter().map(|found| (palette.of(&found.label), found.label.as_str()))))
         div class="figures" {
             figure {
                 (chart("share of right answers by tenth of confidence", &tenths, &share_axis("right (IoU ≥ 0.5), percent", 1.0), &series))
@@ -216,7 +213,7 @@ fn calibration(board: &Board) -> Markup {
     }
 }
 
-fn examples(board: &Board) -> Markup {
+fn examples(board: &Board, palette: &Palette) -> Markup {
     let kinds = [("best", "Everybody finds these"), ("median", "The usual case"), ("worst", "Nobody finds these")];
     html! {
         h3 { "Examples" }
@@ -225,7 +222,7 @@ fn examples(board: &Board) -> Markup {
             @let found: Vec<_> = board.examples.iter().filter(|example| example.kind == kind).collect();
             @if !found.is_empty() {
                 h4 { (title) }
-                div class="examples" { @for example in found { (timeline::timeline(example)) } }
+                div class="examples" { @for example in found { (timeline::timeline(example, palette)) } }
             }
         }
     }

@@ -22,7 +22,7 @@ impl Column {
 /// A table that the reader can sort by any column; `rows` are complete `tr` elements.
 pub(super) fn sortable(caption: &Markup, columns: &[Column], rows: &Markup) -> Markup {
     html! {
-        div class="wide" role="region" tabindex="0" aria-label="table, scrolls sideways" {
+        div class="wide" tabindex="0" {
             table class="sortable" {
                 caption { (caption) }
                 thead { tr {
@@ -129,7 +129,7 @@ fn contests(table: &Table) -> Markup {
     html! {
         details {
             summary { "Best against next best, on the same queries" }
-            div class="wide" role="region" tabindex="0" aria-label="tests, scrolls sideways" {
+            div class="wide" tabindex="0" {
                 table class="plain" {
                     thead { tr { th scope="col" { "metric" } th scope="col" { "best" } th scope="col" { "next" } th scope="col" { "lead" } th scope="col" { "95 % interval" } th scope="col" { "p" } } }
                     tbody {

@@ -3,17 +3,17 @@
 use maud::{Markup, html};
 
 use super::super::examples::Example;
-use super::chart::{colour, short};
+use super::chart::{Palette, short};
 use super::text::{percent, short as shortened};
 
 /// Width of the strip, room for names before it and for overlaps behind it.
-const STRIP: f64 = 460.0;
-const BEFORE: f64 = 150.0;
-const BEHIND: f64 = 46.0;
+const STRIP: f64 = 320.0;
+const BEFORE: f64 = 124.0;
+const BEHIND: f64 = 40.0;
 /// Height of one lane.
 const LANE: f64 = 17.0;
 
-pub(super) fn timeline(example: &Example) -> Markup {
+pub(super) fn timeline(example: &Example, palette: &Palette) -> Markup {
     let lanes = example.answers.len() as f64 + 1.0;
     let height = lanes * LANE + 20.0;
     let seconds = example.duration.max(f64::MIN_POSITIVE);
@@ -48,8 +48,8 @@ pub(super) fn timeline(example: &Example) -> Markup {
                 @for span in &example.truth { (bar(*span, 0.0, "true".to_owned())) }
                 @for (n, answer) in example.answers.iter().enumerate() {
                     @let lane = n as f64 + 1.0;
-                    text class="lane" x=(BEFORE - 8.0) y=(short((lane + 1.0) * LANE - 4.5)) { (shortened(&answer.label, 22)) }
-                    @if let Some(span) = answer.span { (bar(span, lane, format!("answer {}", colour(n)))) }
+                    text class="lane" x=(BEFORE - 8.0) y=(short((lane + 1.0) * LANE - 4.5)) { (shortened(&answer.label, 18)) }
+                    @if let Some(span) = answer.span { (bar(span, lane, format!("answer {}", palette.of(&answer.label)))) }
                     text class="tick" x=(BEFORE + STRIP + 8.0) y=(short((lane + 1.0) * LANE - 4.5)) { (percent(answer.iou)) }
                 }
             }
