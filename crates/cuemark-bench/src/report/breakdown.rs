@@ -22,7 +22,7 @@ pub struct Breakdown {
     pub classes: Vec<String>,
     /// Queries in each.
     pub queries: Vec<usize>,
-    /// What each entry reaches in each class, intervals by the normal approximation.
+    /// What each entry reaches in each class, with Wilson's intervals.
     pub entries: Vec<Classes>,
 }
 
@@ -77,7 +77,7 @@ impl Division {
     pub(super) fn breakdown(&self, entries: &[Entry<'_>], scores: &[Vec<f64>]) -> Breakdown {
         let values = |scores: &Vec<f64>| {
             let of_class = |(_, members): &(String, Vec<usize>)| {
-                Estimate::mean(members.iter().filter_map(|n| scores.get(*n).copied())).map(|(estimate, _)| estimate)
+                Estimate::share(members.iter().filter_map(|n| scores.get(*n).copied())).map(|(estimate, _)| estimate)
             };
             self.classes.iter().map(of_class).collect()
         };
@@ -97,7 +97,7 @@ impl Division {
     pub(super) fn weak_spots(&self, scores: &[f64], overall: f64) -> Vec<WeakSpot> {
         let least = (scores.len() / 100).max(20);
         let spot = |(class, members): &(String, Vec<usize>)| {
-            let (estimate, queries) = Estimate::mean(members.iter().filter_map(|n| scores.get(*n).copied()))?;
+            let (estimate, queries) = Estimate::share(members.iter().filter_map(|n| scores.get(*n).copied()))?;
             let weak = queries >= least && estimate.high < overall;
             weak.then(|| WeakSpot { by: self.by.name(), class: class.clone(), queries, estimate })
         };

@@ -54,6 +54,15 @@ impl Estimate {
         Some((Self { value: mean, low: mean - half, high: mean + half }, n))
     }
 
+    /// The mean of scores in 0..1 with Wilson's interval, which stays in 0..1 and is no point when all scores are 0 or 1.
+    pub(super) fn share(scores: impl Iterator<Item = f64>) -> Option<(Self, usize)> {
+        let (mean, n) = Self::mean(scores)?;
+        let (p, z) = (mean.value.clamp(0.0, 1.0), Z * Z / n as f64);
+        let half = (p * (1.0 - p) * z + z * z / 4.0).sqrt();
+        let bound = |sign: f64| ((p + z / 2.0 + sign * half) / (1.0 + z)).clamp(0.0, 1.0);
+        Some((Self { value: mean.value, low: bound(-1.0), high: bound(1.0) }, n))
+    }
+
     /// `self - other` of different queries: the widths of both intervals add as independent errors do.
     pub(super) fn minus(self, other: Self) -> Self {
         let half = ((self.high - self.low) / 2.0).hypot((other.high - other.low) / 2.0);
@@ -108,5 +117,13 @@ mod tests {
         assert_eq!((mean.value, n), (0.5, 400));
         assert!((mean.high - 0.549).abs() < 1e-3, "{mean:?}");
         assert!(Estimate::mean([f64::NAN].into_iter()).is_none());
+    }
+
+    #[test]
+    fn the_interval_of_a_share_stays_a_share() {
+        // Wilson's bound for 0 of 10 is z² / (n + z²) = 3.8415 / 13.8415.
+        let (none, n) = Estimate::share([0.0; 10].into_iter()).unwrap();
+        assert_eq!((none.value, none.low, n), (0.0, 0.0, 10));
+        assert!((none.high - 0.277_53).abs() < 1e-4, "{none:?}");
     }
 }
