@@ -14,8 +14,11 @@ struct Need {
 
 /// Everything the tests call beside cargo. Add a line when a test starts to need a program, and not before.
 const NEEDS: &[Need] = &[
+    Need { program: "chromedriver", package: "chromium-driver", why: "drives the browser that reports are opened in" },
+    Need { program: "chromium", package: "chromium", why: "the browser" },
     Need { program: "ffmpeg", package: "ffmpeg", why: "writes and decodes the world's videos" },
     Need { program: "h5cc", package: "libhdf5-dev", why: "reads published features in HDF5" },
+    Need { program: "tidy", package: "tidy", why: "validates the page of a report" },
 ];
 
 /// Installs what is missing when it may, and says what to install when it may not.

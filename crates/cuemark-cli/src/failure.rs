@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use cuemark_bench::BenchError;
 use cuemark_data::DataError;
 use cuemark_features::FeatureError;
 use cuemark_formats::{ReadError, UnknownFormat};
@@ -47,6 +48,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
             .or_else(|| cause.downcast_ref::<WorldError>()?.hint())
             .or_else(|| cause.downcast_ref::<ModelError>()?.hint())
             .or_else(|| cause.downcast_ref::<TrainError>()?.hint())
+            .or_else(|| cause.downcast_ref::<BenchError>()?.hint())
             .or_else(|| Some(cause.downcast_ref::<UnknownDevice>()?.hint().to_owned()))
             .or_else(|| Some(cause.downcast_ref::<UnknownFormat>()?.hint()))
     })

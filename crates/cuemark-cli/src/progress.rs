@@ -3,7 +3,7 @@
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// A bar of `total` steps, called `what`; indicatif draws it on a terminal only.
-pub(crate) fn bar(total: usize, what: &'static str) -> ProgressBar {
+pub(crate) fn bar(total: usize, what: impl Into<std::borrow::Cow<'static, str>>) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta}");
     let bar = ProgressBar::new(total as u64).with_message(what);
     match style {

@@ -3,6 +3,7 @@
 mod eval;
 mod inputs;
 mod protocols;
+mod report;
 mod spread;
 mod train;
 mod zoo;
@@ -35,6 +36,11 @@ pub(crate) const BENCHES: &[Bench] = &[
         name: "protocols",
         about: "kernel density against SciPy and its growth, the likest sentences against a plain matrix product",
         run: protocols::run,
+    },
+    Bench {
+        name: "report",
+        about: "a report over 300 evaluated runs of 17,505 queries: time and memory",
+        run: report::run,
     },
     Bench {
         name: "train",

@@ -10,6 +10,7 @@ mod models;
 mod pool;
 mod predict;
 mod rank;
+mod report;
 mod split;
 mod text;
 mod text_bias;
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Train(train::Args),
     /// Answer queries with a trained model, or without looking at a video.
     Predict(predict::Args),
+    /// What runs, prediction files and datasets show: tables, trust cards, figures.
+    Report(report::Args),
     /// Splits that expose bias.
     #[command(subcommand)]
     Split(split::Action),
@@ -72,6 +75,7 @@ impl Command {
             Self::Models(action) => models::run(&action),
             Self::Train(args) => train::run(&args),
             Self::Predict(args) => predict::run(&args),
+            Self::Report(args) => report::run(&args),
             Self::Split(action) => split::run(&action),
             Self::TextBias(args) => text_bias::run(&args),
             Self::Text(action) => text::run(&action),

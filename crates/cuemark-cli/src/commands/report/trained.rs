@@ -1,0 +1,179 @@
+//! Run folders: what they hold already, and what a trained model has to answer first.
+
+use std::time::Instant;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_bench::report::{
+    self, About, Answerer, Evaluated, Footage, Measure, OutOfReach, QueryText, Runs, is_evaluated, read_runs,
+};
+use cuemark_core::{Predictions, Split};
+use cuemark_features::FeatureVariant;
+use cuemark_formats::{Overwrite, PredictionOptions, Source, read_predictions};
+use cuemark_text::variants::{Mask, Variant, apply};
+use cuemark_train::{Among, PredictOptions, RunFile, RunFolder, Trained};
+
+use super::{Args, files};
+use crate::progress;
+
+/// What is asked of a model beside the plain questions.
+const PROBES: [(QueryText, Footage); 3] = [
+    (QueryText::MaskVerb, Footage::Seen),
+    (QueryText::WrongQuery, Footage::Seen),
+    (QueryText::Original, Footage::Zeroed),
+];
+
+/// Adds every run folder's evaluations, making those that are asked for and not there.
+pub(super) fn add(args: &Args, runs: &mut Runs) -> anyhow::Result<()> {
+    if args.runs.is_empty() {
+        return Ok(());
+    }
+    let mut own: Vec<(Utf8PathBuf, RunFile)> = Vec::new();
+    for folder in &args.runs {
+        if folder.join("run.toml").is_file() {
+            let run = RunFolder::new(folder).read_run()?;
+            prepare(args, folder, &run)?;
+            own.push((folder.clone(), run));
+        }
+    }
+    let read = read_runs(&args.runs)?;
+    runs.evaluated.extend(read.evaluated);
+    runs.truths.extend(read.truths);
+    runs.logs.extend(read.logs);
+    baselines(&own, runs)
+}
+
+/// Makes what is missing in one folder of `cuemark train`.
+fn prepare(args: &Args, folder: &Utf8Path, run: &RunFile) -> anyhow::Result<()> {
+    let saved = RunFolder::new(folder).predictions();
+    if args.split.is_empty() && !args.probe && !is_evaluated(folder) && saved.is_file() {
+        // The answers to the validation split are there; only their scores are not.
+        let split = run.data.split(&run.data.val)?;
+        let (_, predictions) = read_predictions(&Source::new(&saved), &PredictionOptions::default())?;
+        let about = about(run, &split.name, QueryText::Original, Footage::Seen);
+        return store(folder, &split, &predictions, about, None);
+    }
+    let splits = if args.split.is_empty() && args.probe { vec![run.data.val.clone()] } else { args.split.clone() };
+    let mut wanted: Vec<About> = Vec::new();
+    for split in &splits {
+        let probes = PROBES.iter().filter(|_| args.probe).copied();
+        let asked = std::iter::once((QueryText::Original, Footage::Seen)).chain(probes);
+        wanted.extend(asked.map(|(text, footage)| about(run, split, text, footage)));
+    }
+    wanted.retain(|about| !folder.join("evaluations").join(about.file_name()).is_file());
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let device = cuemark_tensor::device(&args.device)?;
+    let trained = Trained::open(&RunFolder::new(folder), &device)?;
+    for about in wanted {
+        answer(args, folder, &trained, about)?;
+    }
+    Ok(())
+}
+
+fn about(run: &RunFile, split: &str, text: QueryText, footage: Footage) -> About {
+    let dataset = run.data.dataset.clone().unwrap_or_default();
+    About {
+        model: run.model.clone(),
+        kind: Answerer::Model,
+        protocol: protocol_of(&dataset).to_owned(),
+        dataset,
+        split: split.to_owned(),
+        text,
+        footage,
+        features: run.data.features().file_name().unwrap_or_default().to_owned(),
+        seed: Some(run.train.seed),
+        ..About::default()
+    }
+}
+
+/// How a dataset's own splits were made.
+fn protocol_of(dataset: &str) -> &'static str {
+    match dataset {
+        "world" => "world",
+        name if name.ends_with("-cd") => "cd",
+        _ => "standard",
+    }
+}
+
+/// Lets the model answer, scores it, keeps the scores in the run folder.
+fn answer(args: &Args, folder: &Utf8Path, trained: &Trained, about: About) -> anyhow::Result<()> {
+    let mut split = trained.run.data.split(&about.split)?;
+    let variant = match about.text {
+        QueryText::Original => None,
+        QueryText::MaskVerb => Some(Variant::MaskVerb(Mask::default())),
+        QueryText::OnlyVerb => Some(Variant::OnlyVerb),
+        QueryText::Shuffle => Some(Variant::Shuffle),
+        QueryText::WrongQuery => Some(Variant::WrongQuery),
+    };
+    if let Some(variant) = variant {
+        split.queries = apply(&variant, &split.queries, 0)?.0;
+    }
+    let options = PredictOptions {
+        answers: trained.run.eval.answers,
+        batch: trained.run.eval.batch,
+        among: Among::OwnVideo,
+        window: None,
+        variant: match about.footage {
+            Footage::Seen => None,
+            Footage::Shuffled => Some(FeatureVariant::Shuffled),
+            Footage::Zeroed => Some(FeatureVariant::Zeroed),
+        },
+    };
+    let bar = progress::bar(split.queries.len(), format!("{} {}", trained.run.model, about.file_name()));
+    let start = Instant::now();
+    let predicted = trained.predict(&split, &options, &mut |done, all| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    })?;
+    bar.finish_and_clear();
+    let reach = predicted.out_of_reach;
+    let about = About {
+        parameters: Some(trained.parameters() as u64),
+        ms_per_query: Some(start.elapsed().as_secs_f64() * 1e3 / split.queries.len().max(1) as f64),
+        device: Some(args.device.clone()),
+        ..about
+    };
+    let reach = OutOfReach { past_the_end: reach.past_the_end, too_short: reach.too_short, moments: reach.moments };
+    store(folder, &split, &predicted.predictions, about, Some(reach))
+}
+
+fn store(
+    folder: &Utf8Path,
+    split: &Split,
+    predictions: &Predictions,
+    about: About,
+    out_of_reach: Option<OutOfReach>,
+) -> anyhow::Result<()> {
+    let measure = Measure { out_of_reach, ..Measure::default() };
+    let evaluated: Evaluated = measure.run(about, &split.queries, predictions)?;
+    evaluated.store(folder, &split.queries, Overwrite::Force)?;
+    Ok(())
+}
+
+/// Adds blind baselines where no run brought any and the training split of one is at hand.
+fn baselines(own: &[(Utf8PathBuf, RunFile)], runs: &mut Runs) -> anyhow::Result<()> {
+    let plain: Vec<About> =
+        runs.evaluated.iter().map(|run| &run.about).filter(|about| about.is_plain()).cloned().collect();
+    let mut done: Vec<(String, String, String)> = Vec::new();
+    for about in plain.iter().filter(|about| about.kind == Answerer::Model && about.among == report::Among::Own) {
+        let place = (about.dataset.clone(), about.protocol.clone(), about.split.clone());
+        let known = plain.iter().any(|other| {
+            other.kind == Answerer::Baseline
+                && (&other.dataset, &other.protocol, &other.split) == (&place.0, &place.1, &place.2)
+        });
+        if known || done.contains(&place) {
+            continue;
+        }
+        let same = |(_, run): &&(Utf8PathBuf, RunFile)| run.data.dataset.clone().unwrap_or_default() == about.dataset;
+        let Some((_, run)) = own.iter().find(same) else { continue };
+        // Data that has moved since costs the baselines, not the report.
+        let Some((train, split)) = run.data.split(&run.data.train).ok().zip(run.data.split(&about.split).ok()) else {
+            crate::output::say(&format!("note: no baselines on {}: the run's data is not where it was", about.split));
+            continue;
+        };
+        files::add_baselines(about, &split.queries, &train.queries, runs)?;
+        done.push(place);
+    }
+    Ok(())
+}
