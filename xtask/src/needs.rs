@@ -15,6 +15,7 @@ struct Need {
 /// Everything the tests call beside cargo. Add a line when a test starts to need a program, and not before.
 const NEEDS: &[Need] = &[
     Need { program: "ffmpeg", package: "ffmpeg", why: "writes and decodes the world's videos" },
+    Need { program: "python3", package: "python3-venv", why: "runs the tests of the Python package" },
     Need { program: "h5cc", package: "libhdf5-dev", why: "reads published features in HDF5" },
 ];
 

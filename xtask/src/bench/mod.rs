@@ -3,6 +3,7 @@
 mod eval;
 mod inputs;
 mod protocols;
+mod python;
 mod spread;
 mod train;
 
@@ -34,6 +35,11 @@ pub(crate) const BENCHES: &[Bench] = &[
         name: "protocols",
         about: "kernel density against SciPy and its growth, the likest sentences against a plain matrix product",
         run: protocols::run,
+    },
+    Bench {
+        name: "python",
+        about: "cuemark.evaluate on arrays against the field's Python evaluators, two threads at once, the wheel's size",
+        run: python::run,
     },
     Bench {
         name: "train",
