@@ -19,7 +19,7 @@ const TESTED_WITH: &[&str] = &["mypy", "numpy", "pandas", "pytest"];
 const IMPORTS: &str = "\
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Literal, SupportsFloat, SupportsIndex, final
 
 import numpy
 from numpy.typing import NDArray
@@ -178,8 +178,9 @@ fn stubs() -> Result<String> {
 fn complete(found: &str) -> String {
     let (imports, rest): (Vec<&str>, Vec<&str>) =
         found.lines().partition(|line| line.starts_with("import ") || line.starts_with("from "));
-    // Ours bring numpy, typing and os along; what else the library names is kept.
-    let kept = imports.into_iter().filter(|line| !IMPORTS.contains(line) && !line.starts_with("from _typeshed"));
+    // What these have is among ours; what else the library names is kept.
+    let ours = ["from _typeshed ", "from collections.abc ", "from typing "];
+    let kept = imports.into_iter().filter(|line| !ours.iter().any(|module| line.starts_with(module)));
     let kept: String = kept.map(|line| format!("{line}\n")).collect();
     // The one type of ours that the library cannot name is an array of doubles.
     let rest = rest.into_iter().map(|line| without_quotes(line).replace("Incomplete", "NDArray[numpy.float64]"));

@@ -70,7 +70,8 @@ impl Predictions {
     }
 
     /// One row per prediction, best first within a query: `qid`, `rank` (from 1), `video`, `start`, `end`, `score`, and
-    /// `task` where the lists answer several. A score that is not known is NaN.
+    /// `task` where the lists answer several. A score that is not known is NaN; `video` and `score` are left out where
+    /// nothing is known of any.
     #[pyo3(signature = () -> "dict[str, Any]")]
     fn columns<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let (mut tasks, mut qids, mut videos) = (Vec::new(), Vec::new(), Vec::new());
@@ -94,10 +95,14 @@ impl Predictions {
         }
         columns.set_item("qid", qids)?;
         columns.set_item("rank", PyArray1::from_vec(py, ranks))?;
-        columns.set_item("video", videos)?;
+        if videos.iter().any(Option::is_some) {
+            columns.set_item("video", videos)?;
+        }
         columns.set_item("start", PyArray1::from_vec(py, starts))?;
         columns.set_item("end", PyArray1::from_vec(py, ends))?;
-        columns.set_item("score", PyArray1::from_vec(py, scores))?;
+        if scores.iter().any(|score| !score.is_nan()) {
+            columns.set_item("score", PyArray1::from_vec(py, scores))?;
+        }
         Ok(columns)
     }
 
