@@ -70,7 +70,7 @@ pub(crate) fn check(skipped: &Path, heading: fn(&str)) -> Result<Vec<(&'static s
     heading("mypy");
     let folder = package_folder();
     let mut mypy = environment.python();
-    mypy.args(["-m", "mypy", "--strict"]).arg(folder.join("examples")).args(["-p", "cuemark"]);
+    mypy.args(["-m", "mypy", "--strict"]).arg(folder.join("examples")).arg(folder.join("python/cuemark"));
     steps.push(("mypy", Tally::one(watch(&mut mypy)?.ok)));
 
     heading("pytest");
@@ -182,8 +182,11 @@ fn complete(found: &str) -> String {
     let ours = ["from _typeshed ", "from collections.abc ", "from typing "];
     let kept = imports.into_iter().filter(|line| !ours.iter().any(|module| line.starts_with(module)));
     let kept: String = kept.map(|line| format!("{line}\n")).collect();
-    // The one type of ours that the library cannot name is an array of doubles.
-    let rest = rest.into_iter().map(|line| without_quotes(line).replace("Incomplete", "NDArray[numpy.float64]"));
+    // The types of ours that the library cannot name are arrays of doubles and walks over names.
+    let named = |line: String| {
+        line.replace("Incomplete", "NDArray[numpy.float64]").replace("-> Iterator:", "-> Iterator[str]:")
+    };
+    let rest = rest.into_iter().map(|line| named(without_quotes(line)));
     let rest: Vec<String> = rest.collect();
     let head = "# Written by `cargo xtask stubs` from the signatures in crates/cuemark-py/src; not to be edited.\n";
     format!("{head}{IMPORTS}{kept}\n{}\n", rest.join("\n").trim())

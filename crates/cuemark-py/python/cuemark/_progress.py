@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from importlib import import_module
 from typing import Any, Optional
 
 _WIDTH = 30
@@ -25,7 +26,7 @@ class Bar:
         self._begin = time.monotonic()
         self._tqdm: Optional[Any] = None
         try:
-            from tqdm.auto import tqdm
+            tqdm = import_module("tqdm.auto").tqdm
         except ImportError:
             return
         self._tqdm = tqdm(total=0, desc=what, unit_scale=True, leave=False)

@@ -14,6 +14,7 @@ of all of them. PyTorch is imported when the first batch comes, not before.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -102,7 +103,7 @@ class MomentMetric:
         """What every process of a distributed run has collected, in the order of their ranks."""
         mine = (self._predicted, self._true, self._durations)
         try:
-            import torch.distributed as distributed
+            distributed: Any = import_module("torch.distributed")
         except ImportError:
             return mine
         if not (distributed.is_available() and distributed.is_initialized()):
