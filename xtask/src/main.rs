@@ -1,4 +1,4 @@
-//! The one entry point for chores: `cargo xtask test`, `cargo xtask bench NAME`, `cargo xtask verify NAME`.
+//! The one entry point for chores: `cargo xtask test`, `bench NAME`, `verify NAME`, `stubs`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A chore talks to the terminal and to nothing else.
 
@@ -6,6 +6,7 @@ mod bench;
 mod bias_study;
 mod machine;
 mod needs;
+mod package;
 mod process;
 mod python;
 mod tally;
@@ -32,6 +33,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
     match words.as_slice() {
         ["test"] => test::run(),
         ["bench", name, options @ ..] => bench::run(name, &bench::Options::parse(options)?),
+        ["stubs"] => package::write_stubs(),
         ["verify", name, options @ ..] => verify::run(name, options),
         [] | ["help" | "--help" | "-h"] => {
             print!("{}", help());
@@ -49,6 +51,8 @@ fn help() -> String {
     for check in verify::CHECKS {
         text += &format!("cargo xtask verify {}\n    {}\n", check.usage, check.about);
     }
+    text +=
+        "cargo xtask stubs\n    write the type stubs of the Python package anew, after a change of its signatures\n";
     text
 }
 

@@ -22,6 +22,8 @@ pub(crate) const NUMPY: Package = Package { import: "numpy", name: "numpy" };
 pub(crate) const SCIPY: Package = Package { import: "scipy", name: "scipy" };
 /// Precision-recall curves.
 pub(crate) const SKLEARN: Package = Package { import: "sklearn", name: "scikit-learn" };
+/// Packs the wheel.
+pub(crate) const MATURIN: Package = Package { import: "maturin", name: "maturin" };
 /// Tensors, networks and optimisers.
 pub(crate) const TORCH: Package = Package { import: "torch", name: "torch" };
 
@@ -46,7 +48,7 @@ pub(crate) fn peer(script: &str) -> PathBuf {
     workspace().join("benches/peers").join(script)
 }
 
-fn run(command: &mut Command) -> Result<()> {
+pub(crate) fn run(command: &mut Command) -> Result<()> {
     let name = format!("{command:?}");
     if !command.status().context(name.clone())?.success() {
         bail!("{name} did not end well; Python 3 with venv and pip is needed");

@@ -34,6 +34,19 @@ impl Tally {
         }
         tally
     }
+
+    /// What pytest counted: `3 failed, 41 passed, 2 skipped, 1 error in 3.21s`.
+    pub(crate) fn of_pytest(output: &str, ok: bool) -> Self {
+        let closing = output.lines().rev().find(|line| {
+            line.contains(" in ") && [" passed", " failed", " error"].iter().any(|word| line.contains(word))
+        });
+        let count = |word: &str| closing.and_then(|line| number_before(line, word)).unwrap_or(0);
+        let mut tally = Self { passed: count(" passed"), failed: count(" failed") + count(" error") };
+        if !ok && tally.failed == 0 {
+            tally.failed = 1;
+        }
+        tally
+    }
 }
 
 impl AddAssign for Tally {
@@ -98,6 +111,14 @@ noise: 3 passed by
 test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s
 ";
         assert_eq!(Tally::of_runners(output, false), Tally { passed: 7, failed: 1 });
+    }
+
+    #[test]
+    fn pytest_counts_errors_as_failures_and_skipped_tests_not_at_all() {
+        let some = "FAILED x - 1 passed in vain\n1 failed, 41 passed, 2 skipped, 3 errors in 3.21s\n";
+        assert_eq!(Tally::of_pytest(some, false), Tally { passed: 41, failed: 4 });
+        assert_eq!(Tally::of_pytest("7 passed in 0.10s\n", true), Tally { passed: 7, failed: 0 });
+        assert_eq!(Tally::of_pytest("no module named pytest", false), Tally { passed: 0, failed: 1 });
     }
 
     #[test]

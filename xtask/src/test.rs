@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::needs;
 use crate::process::{cargo, scratch_folder, watch};
 use crate::tally::Tally;
+use crate::{needs, package};
 
 /// One command of the suite.
 struct Step {
@@ -26,7 +26,7 @@ enum Counts {
 }
 
 /// The C libraries behind published feature layouts: off for users who do not ask, on for the tests.
-const FEATURES: &str = "--features=cuemark-cli/hdf5,cuemark-cli/lmdb";
+pub(crate) const FEATURES: &str = "--features=cuemark-cli/hdf5,cuemark-cli/lmdb";
 
 /// In order; a later step runs even when an earlier one failed.
 const STEPS: &[Step] = &[
@@ -65,6 +65,9 @@ pub(crate) fn run() -> Result<ExitCode> {
         heading(step.name);
         let tally = run_step(step, &skipped)?;
         note(step.name, tally, &mut total, &mut failed);
+    }
+    for (name, tally) in package::check(&skipped, heading)? {
+        note(name, tally, &mut total, &mut failed);
     }
     println!();
     list_skipped(&skipped)?;

@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 
 use crate::process::{cargo, scratch_folder, shared_folder, watch, workspace};
-use crate::{bias_study, needs, option, python};
+use crate::{bias_study, needs, option, package, python};
 
 /// One long check.
 pub(crate) struct Check {
@@ -27,6 +27,16 @@ pub(crate) const CHECKS: &[Check] = &[
         usage: "bias",
         about: "what guesses reach in worlds of known bias and on Charades-CD; written to results/",
         run: bias_study::run,
+    },
+    Check {
+        usage: "torch",
+        about: "cuemark.torch_metric on PyTorch tensors: in a loop, in every precision, in two processes",
+        run: |_| package::verify_torch(),
+    },
+    Check {
+        usage: "notebook",
+        about: "run docs/trust-card.ipynb from its first cell to its last",
+        run: |_| package::verify_notebook(),
     },
     Check {
         usage: "fuzz [--seconds N]",

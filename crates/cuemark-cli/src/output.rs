@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use comfy_table::{CellAlignment, Table, presets};
 use cuemark_core::RowCounts;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 /// What a command has to say, and whether its input had problems.
 pub(crate) struct Outcome {
@@ -108,14 +107,6 @@ pub(crate) fn faults(rows: &RowCounts) -> Option<String> {
         }
     }
     Some(line)
-}
-
-/// The same as JSON.
-pub(crate) fn faults_json(rows: &RowCounts) -> Value {
-    let mut object: Map<String, Value> = rows.iter().map(|(fault, n)| (fault.to_string(), n.into())).collect();
-    object.insert("changed".to_owned(), rows.changed.into());
-    object.insert("dropped".to_owned(), rows.dropped.into());
-    Value::Object(object)
 }
 
 #[cfg(test)]

@@ -95,6 +95,14 @@ impl RowCounts {
         RowFault::ALL.into_iter().map(|fault| (fault, self.met(fault))).filter(|(_, n)| *n > 0)
     }
 
+    /// The counts as reports print them: the faults that were met, then `changed` and `dropped`.
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut object: serde_json::Map<_, _> = self.iter().map(|(fault, n)| (fault.to_string(), n.into())).collect();
+        object.insert("changed".to_owned(), self.changed.into());
+        object.insert("dropped".to_owned(), self.dropped.into());
+        object.into()
+    }
+
     /// Whether nothing was met.
     pub fn is_clean(&self) -> bool {
         self.met.iter().all(|n| *n == 0)

@@ -1,10 +1,12 @@
 //! Opening files from outside: compressed or not, UTF-8 or refused, within limits.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::SpanFault;
+use cuemark_core::{Progress, SpanFault};
 
 use crate::{ReadError, Result};
 
@@ -32,12 +34,60 @@ impl Default for Limits {
 pub struct Source {
     path: Utf8PathBuf,
     limits: Limits,
+    content: Option<Content>,
+    progress: Option<Arc<Progress>>,
+}
+
+/// What a file would hold, had it been written.
+#[derive(Clone)]
+struct Content(Arc<[u8]>);
+
+impl AsRef<[u8]> for Content {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+/// A file whose bytes are counted as they are read; reading ends with an error when it was called off.
+struct Watched {
+    file: File,
+    progress: Option<Arc<Progress>>,
+}
+
+impl Read for Watched {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        if let Some(progress) = &self.progress {
+            progress.advance(read).map_err(io::Error::other)?;
+        }
+        Ok(read)
+    }
 }
 
 impl Source {
     /// The file at `path`, with the default limits.
     pub fn new(path: impl Into<Utf8PathBuf>) -> Self {
-        Self { path: path.into(), limits: Limits::default() }
+        Self { path: path.into(), limits: Limits::default(), content: None, progress: None }
+    }
+
+    /// Something in memory that is read as the file `name` would be; no file of that name is looked for.
+    pub fn in_memory(name: impl Into<Utf8PathBuf>, content: impl Into<Arc<[u8]>>) -> Self {
+        Self { content: Some(Content(content.into())), ..Self::new(name) }
+    }
+
+    /// The same file, with its bytes (as they lie on disk) counted by `progress`, which can also call the reading off.
+    ///
+    /// Nothing is expected by itself: who knows how often a file is opened tells `progress` how much there is.
+    #[must_use]
+    pub fn watched(mut self, progress: Arc<Progress>) -> Self {
+        self.progress = Some(progress);
+        self
     }
 
     /// The same file with other limits.
@@ -61,6 +111,14 @@ impl Source {
         &self.path
     }
 
+    /// Bytes that there are to read, as they lie on disk; `None` when that cannot be told.
+    pub fn size(&self) -> Option<u64> {
+        match &self.content {
+            Some(content) => Some(content.0.len() as u64),
+            None => std::fs::metadata(self.present_path()).ok().map(|meta| meta.len()),
+        }
+    }
+
     /// The file's name without its compression ending and without its own: `val_1` for `val_1.json.gz`.
     pub fn stem(&self) -> &str {
         let name = self.path.file_name().unwrap_or_default();
@@ -73,8 +131,12 @@ impl Source {
     /// # Errors
     /// When the file cannot be opened.
     pub fn open(&self) -> Result<Box<dyn BufRead + Send>> {
+        if let Some(content) = &self.content {
+            return Ok(Box::new(io::Cursor::new(content.clone())));
+        }
         let path = self.present_path();
         let file = File::open(&path).map_err(|source| self.io(source))?;
+        let file = Watched { file, progress: self.progress.clone() };
         let wrapped: Box<dyn BufRead + Send> = match path.extension() {
             Some("gz") => Box::new(BufReader::with_capacity(1 << 18, flate2::read::MultiGzDecoder::new(file))),
             Some("zst") => {
@@ -91,7 +153,7 @@ impl Source {
     /// # Errors
     /// When it cannot be read, is larger than the limit, or is not UTF-8 (the error names the line).
     pub fn text(&self) -> Result<String> {
-        let known = std::fs::metadata(self.present_path()).map_or(0, |meta| meta.len());
+        let known = self.size().unwrap_or(0);
         let mut bytes = Vec::with_capacity(known.min(self.limits.document) as usize);
         self.open()?
             .take(self.limits.document.saturating_add(1))
@@ -192,5 +254,38 @@ impl Source {
 
     pub(crate) fn not_utf8(&self, line: usize) -> ReadError {
         self.record(line, "text", "is not UTF-8").with_hint("convert the file to UTF-8 first")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_memory_reads_like_a_file() {
+        let source = Source::in_memory("truth", b"\xef\xbb\xbfone\n\ntwo".to_vec());
+        let mut lines = Vec::new();
+        source
+            .for_each_line(|number, line| {
+                lines.push((number, line.to_owned()));
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(lines, [(1, "one".to_owned()), (3, "two".to_owned())]);
+        assert_eq!(source.text().unwrap(), "one\n\ntwo");
+        assert_eq!(source.record(3, "end", "is late").to_string(), "truth:3: `end`: is late");
+    }
+
+    #[test]
+    fn reading_is_counted_and_can_be_called_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8PathBuf::from_path_buf(folder.path().join("lines")).unwrap();
+        std::fs::write(&path, "a line\n".repeat(100_000)).unwrap();
+        let progress = Arc::new(Progress::new());
+        let source = Source::new(&path).watched(progress.clone());
+        assert_eq!(source.text().unwrap().len(), 700_000);
+        assert_eq!(progress.done(), 700_000);
+        progress.stop();
+        assert!(matches!(source.text(), Err(ReadError::Io { .. })));
     }
 }

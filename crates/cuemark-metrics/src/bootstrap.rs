@@ -1,6 +1,6 @@
 //! Confidence intervals by resampling queries.
 
-use cuemark_core::Rng;
+use cuemark_core::{Progress, Rng, Stopped};
 use rayon::prelude::*;
 
 use crate::Column;
@@ -37,27 +37,42 @@ pub struct Interval {
 /// (equally long). A resample in which no query of a column counts is left out for that column; a column without
 /// queries gets the interval 0 to 0. The result depends on the seed alone, not on the number of threads.
 pub fn intervals(columns: &[Column], how: Bootstrap) -> Vec<Interval> {
-    let means = resampled_means(columns, how);
-    means.into_iter().map(|mut means| percentile_interval(&mut means, how.level)).collect()
+    // Work that nobody can call off is never called off.
+    intervals_watched(columns, how, &Progress::new()).unwrap_or_default()
+}
+
+/// As [`intervals`], counting resamples in `progress`.
+///
+/// # Errors
+/// When `progress` calls it off.
+pub fn intervals_watched(columns: &[Column], how: Bootstrap, progress: &Progress) -> Result<Vec<Interval>, Stopped> {
+    let means = resampled_means(columns, how, progress)?;
+    Ok(means.into_iter().map(|mut means| percentile_interval(&mut means, how.level)).collect())
 }
 
 /// For each column, its mean in every resample.
-pub(crate) fn resampled_means(columns: &[Column], how: Bootstrap) -> Vec<Vec<f64>> {
+pub(crate) fn resampled_means(
+    columns: &[Column],
+    how: Bootstrap,
+    progress: &Progress,
+) -> Result<Vec<Vec<f64>>, Stopped> {
     let queries = columns.first().map_or(0, |column| column.scores().len());
     let table = Table::new(columns, queries);
     if queries == 0 || how.resamples == 0 {
-        return vec![Vec::new(); columns.len()];
+        return Ok(vec![Vec::new(); columns.len()]);
     }
-    let sums: Vec<Vec<f64>> = (0..how.resamples)
+    progress.expect(how.resamples);
+    let sums = (0..how.resamples)
         .into_par_iter()
         .map(|resample| {
             // One stream per resample keeps the result independent of how work is divided.
-            table.resample(&mut Rng::stream(how.seed, &format!("bootstrap {resample}")), queries)
+            progress.advance(1)?;
+            Ok(table.resample(&mut Rng::stream(how.seed, &format!("bootstrap {resample}")), queries))
         })
-        .collect();
-    (0..columns.len())
+        .collect::<Result<Vec<Vec<f64>>, Stopped>>()?;
+    Ok((0..columns.len())
         .map(|column| sums.iter().filter_map(|sums| table.mean(sums, column, queries)).collect())
-        .collect()
+        .collect())
 }
 
 /// The interval that holds `level` of `means`, which are put in order.

@@ -1,6 +1,6 @@
 //! Is one method better than another on the same queries?
 
-use cuemark_core::Rng;
+use cuemark_core::{Progress, Rng, Stopped};
 use rayon::prelude::*;
 
 use crate::bootstrap::{percentile_interval, resampled_means};
@@ -35,37 +35,53 @@ pub struct Comparison {
 ///
 /// `None` when no query counts for both. The p-value counts the observed order too, so it is never 0.
 pub fn compare(a: &Column, b: &Column, how: Bootstrap) -> Option<Comparison> {
+    // Work that nobody can call off is never called off.
+    compare_watched(a, b, how, &Progress::new()).ok().flatten()
+}
+
+/// As [`compare`], counting resamples of both tests in `progress`.
+///
+/// # Errors
+/// When `progress` calls it off.
+pub fn compare_watched(
+    a: &Column,
+    b: &Column,
+    how: Bootstrap,
+    progress: &Progress,
+) -> Result<Option<Comparison>, Stopped> {
     let pairs: Vec<(f64, f64)> =
         a.scores().iter().zip(b.scores()).filter(|(a, b)| !a.is_nan() && !b.is_nan()).map(|(a, b)| (*a, *b)).collect();
     let n = pairs.len();
     if n == 0 {
-        return None;
+        return Ok(None);
     }
     let mean = |values: &dyn Fn(&(f64, f64)) -> f64| pairs.iter().map(values).sum::<f64>() / n as f64;
     let differences: Vec<f64> = pairs.iter().map(|(a, b)| b - a).collect();
     let difference = differences.iter().sum::<f64>() / n as f64;
     let spread = differences.iter().map(|d| (d - difference).powi(2)).sum::<f64>() / (n.max(2) - 1) as f64;
     let column = Column::derived(a.name.clone(), differences.clone());
-    let mut resampled = resampled_means(std::slice::from_ref(&column), how).swap_remove(0);
-    Some(Comparison {
+    let mut resampled = resampled_means(std::slice::from_ref(&column), how, progress)?.swap_remove(0);
+    Ok(Some(Comparison {
         queries: n,
         a: mean(&|pair| pair.0),
         b: mean(&|pair| pair.1),
         difference,
         interval: percentile_interval(&mut resampled, how.level),
-        p_value: randomisation_p(&differences, how),
+        p_value: randomisation_p(&differences, how, progress)?,
         effect_size: if spread > 0.0 { difference / spread.sqrt() } else { 0.0 },
         wins: differences.iter().filter(|d| **d > 0.0).count(),
         ties: differences.iter().filter(|d| **d == 0.0).count(),
         losses: differences.iter().filter(|d| **d < 0.0).count(),
-    })
+    }))
 }
 
 /// Share of random sign patterns whose mean difference is at least as large as the observed one, itself included.
-fn randomisation_p(differences: &[f64], how: Bootstrap) -> f64 {
+fn randomisation_p(differences: &[f64], how: Bootstrap, progress: &Progress) -> Result<f64, Stopped> {
     let informative: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
     let observed = informative.iter().sum::<f64>().abs();
-    let as_large = (0..how.resamples).into_par_iter().filter(|resample| {
+    progress.expect(how.resamples);
+    let as_large = (0..how.resamples).into_par_iter().map(|resample| {
+        progress.advance(1)?;
         let mut rng = Rng::stream(how.seed, &format!("randomisation {resample}"));
         let signed: f64 = informative
             .chunks(64)
@@ -74,9 +90,10 @@ fn randomisation_p(differences: &[f64], how: Bootstrap) -> f64 {
                 chunk.iter().enumerate().map(|(bit, d)| if signs >> bit & 1 == 0 { *d } else { -d }).sum::<f64>()
             })
             .sum();
-        signed.abs() >= observed - 1e-12 * observed
+        Ok(usize::from(signed.abs() >= observed - 1e-12 * observed))
     });
-    (1 + as_large.count()) as f64 / (1 + how.resamples) as f64
+    let as_large = as_large.try_reduce(|| 0, |a, b| Ok(a + b))?;
+    Ok((1 + as_large) as f64 / (1 + how.resamples) as f64)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Why an evaluation cannot be done.
 
-use cuemark_core::{QueryId, Task};
+use cuemark_core::{QueryId, Stopped, Task};
 
 /// Why an evaluation cannot be done as asked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -76,6 +76,9 @@ pub enum EvalError {
         /// The query.
         query: QueryId,
     },
+    /// It was called off.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// A metric needs something that no query of the truth has.
     #[error("`{metric}` cannot be computed: {problem}")]
     NothingToScore {
@@ -116,7 +119,7 @@ impl EvalError {
             }
             Self::NoScore { .. } => Some("pass `--order file` to rank by the order of the file".to_owned()),
             Self::NoVideo { .. } => Some("add `video` to every prediction".to_owned()),
-            Self::NothingToScore { .. } => None,
+            Self::NothingToScore { .. } | Self::Stopped(_) => None,
         }
     }
 }

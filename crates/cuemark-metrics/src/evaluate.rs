@@ -1,6 +1,6 @@
 //! Running a plan over truth and predictions.
 
-use cuemark_core::{ChunkRange, Predictions, QueryId, QueryPredictions, Span, Task, Truth};
+use cuemark_core::{ChunkRange, Predictions, Progress, QueryId, QueryPredictions, Span, Task, Truth};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -80,6 +80,20 @@ pub fn evaluate(
     predictions: &Predictions,
     verb: FirstVerb<'_>,
 ) -> Result<Evaluation, EvalError> {
+    evaluate_watched(plan, truths, predictions, verb, &Progress::new())
+}
+
+/// As [`evaluate`], counting queries in `progress`, which can also call it off: one step per query, set of steps and task.
+///
+/// # Errors
+/// As [`evaluate`], and [`EvalError::Stopped`].
+pub fn evaluate_watched(
+    plan: &Plan,
+    truths: &[Truth],
+    predictions: &Predictions,
+    verb: FirstVerb<'_>,
+    progress: &Progress,
+) -> Result<Evaluation, EvalError> {
     if plan.metrics.is_empty() {
         let problem = "no metric was asked for".to_owned();
         return Err(EvalError::NothingToScore { metric: "nothing".to_owned(), problem });
@@ -88,12 +102,13 @@ pub fn evaluate(
     let mut answers = Answers::new(&known, truths.len());
     let mut notes = Vec::new();
     let mut columns: Vec<Option<Column>> = vec![None; plan.metrics.len()];
+    progress.expect(truths.len() * plan.stages.iter().map(|stage| by_task(plan, stage).len()).sum::<usize>());
     for stage in &plan.stages {
         for (task, positions) in by_task(plan, stage) {
             let positions = drop_unscorable_highlights(plan, truths, predictions, positions, &mut notes)?;
             let Some(first) = positions.first() else { continue };
             let answered = answers.of(task, &plan.metrics[*first], predictions, plan.missing, truths)?;
-            let sheet = ScoreSheet { plan, stage, positions: &positions, verb };
+            let sheet = ScoreSheet { plan, stage, positions: &positions, verb, progress };
             for (position, scores) in positions.iter().zip(sheet.fill(truths, answered)?) {
                 columns[*position] = Some(Column { name: plan.metrics[*position].clone(), scores });
             }
@@ -246,6 +261,7 @@ struct ScoreSheet<'a> {
     stage: &'a Stage,
     positions: &'a [usize],
     verb: FirstVerb<'a>,
+    progress: &'a Progress,
 }
 
 impl ScoreSheet<'_> {
@@ -255,6 +271,7 @@ impl ScoreSheet<'_> {
         let mut rows = vec![f64::NAN; truths.len() * width];
         rows.par_chunks_mut(width).zip(truths.par_iter().zip(answered)).with_min_len(64).try_for_each(
             |(row, (truth, answer))| {
+                self.progress.advance(1)?;
                 if answer.is_none() && self.plan.missing == Missing::Skip {
                     return Ok(());
                 }

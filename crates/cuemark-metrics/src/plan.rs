@@ -85,6 +85,18 @@ impl Plan {
         Self::build(Some(preset), preset.missing(), metrics, overrides, |metric| preset.conventions(metric))
     }
 
+    /// How the numbers are computed, a line per set of steps.
+    pub fn conventions(&self) -> Vec<String> {
+        let name = self.preset.map_or_else(|| "as defined".to_owned(), |preset| format!("preset {preset}"));
+        let lines = self.stages.iter().map(|stage| {
+            let first = stage.metrics.first().map_or(String::new(), |position| self.metrics[*position].to_string());
+            let others = stage.metrics.len().saturating_sub(1);
+            let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+            format!("{name}: {first}{more}: {stage}")
+        });
+        lines.collect()
+    }
+
     fn build(
         preset: Option<Preset>,
         missing: Missing,

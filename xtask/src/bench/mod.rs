@@ -4,6 +4,7 @@ mod eval;
 mod inputs;
 mod protocols;
 mod report;
+mod python;
 mod spread;
 mod train;
 mod zoo;
@@ -41,6 +42,11 @@ pub(crate) const BENCHES: &[Bench] = &[
         name: "report",
         about: "a report over 300 evaluated runs of 17,505 queries: time and memory",
         run: report::run,
+    },
+    Bench {
+        name: "python",
+        about: "cuemark.evaluate on arrays against the field's Python evaluators, two threads at once, the wheel's size",
+        run: python::run,
     },
     Bench {
         name: "train",

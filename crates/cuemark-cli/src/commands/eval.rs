@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use camino::Utf8PathBuf;
 use clap::ValueEnum;
-use cuemark_core::{Predictions, Task, Truth};
+use cuemark_core::{Predictions, Truth};
 use cuemark_formats::WholeFile;
 use cuemark_metrics::{
-    Bootstrap, Comparison, Evaluation, Grouping, Interval, Metric, MetricName, Order, Overrides, Plan, Preset,
-    TruthSpans, evaluate, intervals, parse_list,
+    Bootstrap, Comparison, Evaluation, Grouping, Interval, Order, Overrides, Plan, Preset, Report, TruthSpans, evaluate,
+    intervals, parse_list, suitable,
 };
 use serde_json::{Map, Value, json};
 
@@ -141,23 +141,6 @@ impl Scoring {
     }
 }
 
-/// The metrics that people report for files like these.
-fn suitable(truths: &[Truth], predictions: &Predictions) -> Vec<MetricName> {
-    let tasks: Vec<Task> = predictions.tasks.iter().map(|list| list.task).collect();
-    if tasks.iter().any(|task| *task != Task::Any) {
-        let metrics = Preset::Tvr.metrics().into_iter();
-        return metrics.filter(|name| tasks.contains(&name.metric.task())).collect();
-    }
-    if truths.iter().flat_map(|truth| &truth.moments).any(|graded| graded.relevance.is_some()) {
-        return Preset::TvrRankingPaper.metrics();
-    }
-    if truths.iter().any(|truth| truth.pool.is_some()) {
-        return Preset::Mvmr.metrics();
-    }
-    let recalls = [1, 5].into_iter().flat_map(|n| [0.3, 0.5, 0.7].map(|m| Metric::Recall { n, m }.into()));
-    recalls.chain([Metric::MeanIou.into()]).collect()
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     args.scoring.check()?;
     if let Some(path) = &args.per_query {
@@ -189,7 +172,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let seconds = json!({ "read_s": read.as_secs_f64(), "evaluate_s": evaluated.as_secs_f64() });
         output::say(&format!("timings {seconds}"));
     }
-    let as_json = as_json(&plan, &evaluation, bounds.as_deref(), &split.rows, &predictions);
+    let report = Report {
+        plan: &plan,
+        evaluation: &evaluation,
+        intervals: bounds.as_deref(),
+        truth_rows: &split.rows,
+        prediction_rows: &predictions.rows,
+    };
+    let as_json = report.to_json();
     let outcome = args.print.result(&as_json, || as_table(&plan, &evaluation, args.ci.zip(bounds.as_deref())));
     // The process is about to end; freeing millions of small lists one by one would only delay that.
     std::mem::forget((split, predictions, evaluation));
@@ -232,60 +222,13 @@ fn as_table(plan: &Plan, evaluation: &Evaluation, bounds: Option<(f64, &[Interva
         ));
     }
     text.push('\n');
-    for line in conventions(plan) {
+    for line in plan.conventions() {
         text.push_str(&format!("{line}\n"));
     }
     for note in &evaluation.notes {
         text.push_str(&format!("note: {note}\n"));
     }
     text
-}
-
-/// How the numbers were computed, a line per set of steps.
-fn conventions(plan: &Plan) -> Vec<String> {
-    let name = plan.preset.map_or_else(|| "as defined".to_owned(), |preset| format!("preset {preset}"));
-    let lines = plan.stages.iter().map(|stage| {
-        let first = stage.metrics.first().map_or(String::new(), |position| plan.metrics[*position].to_string());
-        let others = stage.metrics.len().saturating_sub(1);
-        let more = if others > 0 { format!(" and {others} more") } else { String::new() };
-        format!("{name}: {first}{more}: {stage}")
-    });
-    lines.collect()
-}
-
-fn as_json(
-    plan: &Plan,
-    evaluation: &Evaluation,
-    bounds: Option<&[Interval]>,
-    truth_rows: &cuemark_core::RowCounts,
-    predictions: &Predictions,
-) -> Value {
-    let columns = || evaluation.columns.iter();
-    let metrics: Map<String, Value> = columns().map(|column| (column.name.to_string(), column.mean().into())).collect();
-    let counted: Map<String, Value> = columns()
-        .filter(|column| column.counted() != evaluation.queries)
-        .map(|column| (column.name.to_string(), column.counted().into()))
-        .collect();
-    let mut result = json!({
-        "metrics": metrics,
-        "queries": evaluation.queries,
-        "missing": evaluation.missing,
-        "unknown": evaluation.unknown,
-    });
-    if let Some(bounds) = bounds {
-        let intervals: Map<String, Value> =
-            columns().zip(bounds).map(|(column, b)| (column.name.to_string(), json!([b.low, b.high]))).collect();
-        result["intervals"] = intervals.into();
-    }
-    if !counted.is_empty() {
-        result["counted"] = counted.into();
-    }
-    result["preset"] = plan.preset.map(|preset| preset.to_string()).into();
-    result["conventions"] = conventions(plan).into();
-    result["notes"] = evaluation.notes.clone().into();
-    result["rows"] =
-        json!({ "truth": output::faults_json(truth_rows), "predictions": output::faults_json(&predictions.rows) });
-    result
 }
 
 fn write_per_query(path: &Utf8PathBuf, args: &Args, truths: &[Truth], evaluation: &Evaluation) -> anyhow::Result<()> {

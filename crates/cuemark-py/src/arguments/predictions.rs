@@ -1,0 +1,316 @@
+//! What a method answered, in any of the forms that `predictions` may have.
+
+use std::sync::Arc;
+
+use cuemark_core::{
+    Extra, Prediction, Predictions, QueryId, QueryPredictions, RawSpan, RowCounts, Task, TaskPredictions, Truth,
+    VideoId,
+};
+use cuemark_formats::{PredictionFormat, PredictionOptions, Source, VideoIndex, activitynet_json, read_predictions};
+use numpy::ndarray::{ArrayView1, ArrayView2};
+use numpy::{Ix2, Ix3, PyUntypedArray};
+use pyo3::prelude::*;
+use rayon::prelude::*;
+
+use super::arrays::shown;
+use super::columns::{Columns, Ids};
+use super::{Floats, is_sequence, json, keys, path, type_name, with_view};
+use crate::failure::{Failure, Result};
+use crate::predictions::Predictions as PyPredictions;
+
+/// How predictions are read: `pred_format` and `video_index`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PredictionReading(PredictionOptions);
+
+impl PredictionReading {
+    /// Understands the keyword arguments.
+    ///
+    /// # Errors
+    /// When one says what cannot be; a video index is read here.
+    pub(crate) fn of(format: Option<&str>, videos: Option<&Bound<'_, PyAny>>) -> Result<Self> {
+        let format = format.map(str::parse::<PredictionFormat>).transpose()?;
+        let videos = match videos {
+            None => None,
+            Some(object) => Some(match path(object, "video_index")? {
+                Some(path) => VideoIndex::read(&Source::new(path))?,
+                None => {
+                    let source = json::document(object, "video_index")?;
+                    VideoIndex::read(&source).map_err(|error| Failure::from(error).of_argument("video_index"))?
+                }
+            }),
+        };
+        Ok(Self(PredictionOptions { format, videos }))
+    }
+}
+
+/// Predictions that may still have to be read.
+pub(crate) enum PredictionArgument {
+    /// They are there.
+    Ready(Arc<Predictions>),
+    /// Ranked lists for the truth's queries in the truth's order.
+    ByPlace { lists: Vec<Vec<Prediction>>, rows: RowCounts, argument: &'static str },
+    /// A file, or records in memory under the argument's name.
+    Unread { source: Source, argument: Option<&'static str>, reading: PredictionReading },
+}
+
+impl PredictionArgument {
+    /// Understands `object`, the argument called `argument`. Files are not opened yet.
+    ///
+    /// # Errors
+    /// When it is none of what predictions can be, naming the argument and the row.
+    pub(crate) fn of(object: &Bound<'_, PyAny>, argument: &'static str, reading: &PredictionReading) -> Result<Self> {
+        if let Ok(ready) = object.cast::<PyPredictions>() {
+            return Ok(Self::Ready(ready.get().inner()));
+        }
+        if let Some(path) = path(object, argument)? {
+            return Ok(Self::Unread { source: Source::new(path), argument: None, reading: reading.clone() });
+        }
+        if object.cast::<PyUntypedArray>().is_ok() {
+            return dense(&Floats::convert(object, argument)?, argument);
+        }
+        if let Some(names) = keys(object)? {
+            return from_mapping(object, names, argument, reading);
+        }
+        if is_sequence(object) {
+            let items: Vec<Bound<'_, PyAny>> = object.try_iter()?.collect::<PyResult<_>>()?;
+            if items.first().is_some_and(|first| first.cast::<PyUntypedArray>().is_ok()) {
+                return one_array_a_query(&items, argument);
+            }
+            let source = json::records(&items, argument)?;
+            return Ok(Self::Unread { source, argument: Some(argument), reading: reading.clone() });
+        }
+        let hint = "a path, cuemark Predictions, a list of dicts, an array, a list of arrays, or columns";
+        Err(Failure::wrong_type(argument, format!("a `{}` is no predictions", type_name(object))).with_hint(hint))
+    }
+
+    /// The file behind them, if there is one to wait for.
+    pub(crate) fn file(&mut self) -> Option<&mut Source> {
+        match self {
+            Self::Unread { source, argument: None, .. } => Some(source),
+            _ => None,
+        }
+    }
+
+    /// Reads them.
+    ///
+    /// # Errors
+    /// As the reader says; of records in memory the row is named.
+    pub(crate) fn read(self) -> Result<ReadPredictions> {
+        match self {
+            Self::Ready(predictions) => Ok(ReadPredictions::Ready(predictions)),
+            Self::ByPlace { lists, rows, argument } => Ok(ReadPredictions::ByPlace { lists, rows, argument }),
+            Self::Unread { source, argument, reading } => {
+                let read = read_predictions(&source, &reading.0).map_err(|error| match argument {
+                    Some(argument) => Failure::from(error).of_argument(argument),
+                    None => error.into(),
+                });
+                let (format, predictions) = read?;
+                Ok(ReadPredictions::InLayout(format, predictions))
+            }
+        }
+    }
+}
+
+/// Predictions whose queries may still have to be found in the truth.
+pub(crate) enum ReadPredictions {
+    /// They name their queries.
+    Ready(Arc<Predictions>),
+    /// They answer the truth's queries in order.
+    ByPlace { lists: Vec<Vec<Prediction>>, rows: RowCounts, argument: &'static str },
+    /// They were read from this layout.
+    InLayout(PredictionFormat, Predictions),
+}
+
+impl ReadPredictions {
+    /// The predictions as answers to `truths`.
+    ///
+    /// # Errors
+    /// When lists answer by their place and there are not as many as queries.
+    pub(crate) fn answering(self, truths: &[Truth]) -> Result<Arc<Predictions>> {
+        match self {
+            Self::Ready(predictions) => Ok(predictions),
+            Self::InLayout(format, mut predictions) => {
+                if format == PredictionFormat::ActivityNet {
+                    activitynet_json::match_sentences(&mut predictions, truths);
+                }
+                Ok(Arc::new(predictions))
+            }
+            Self::ByPlace { lists, rows, argument } => {
+                if lists.len() != truths.len() {
+                    let problem = format!("{} lists for {} queries", lists.len(), truths.len());
+                    let hint = "arrays answer the truth's queries in order; give columns with a `qid` otherwise";
+                    return Err(Failure::argument(argument, problem).with_hint(hint));
+                }
+                let lists = truths.iter().zip(lists).map(|(truth, ranked)| list(truth.query.id.clone(), ranked));
+                Ok(Arc::new(Predictions { rows, ..Predictions::any(lists.collect()) }))
+            }
+        }
+    }
+}
+
+fn list(query: QueryId, ranked: Vec<Prediction>) -> QueryPredictions {
+    QueryPredictions { query, ranked, saliency: None, extra: Extra::default() }
+}
+
+/// Columns, columns by task, or a whole submission.
+fn from_mapping(
+    object: &Bound<'_, PyAny>,
+    names: Vec<String>,
+    argument: &'static str,
+    reading: &PredictionReading,
+) -> Result<PredictionArgument> {
+    if names.iter().any(|name| name == "start") {
+        let (queries, rows) = from_columns(Columns::of(object, names, argument), argument)?;
+        return Ok(PredictionArgument::Ready(Arc::new(Predictions { rows, ..Predictions::any(queries) })));
+    }
+    let tasks: Vec<Option<Task>> = names.iter().map(|name| task(name)).collect();
+    let mut by_task = Predictions::default();
+    for (name, task) in names.iter().zip(&tasks) {
+        let Some(task) = task.filter(|_| tasks.iter().all(Option::is_some)) else { break };
+        let table = object.get_item(name)?;
+        let Some(columns) = keys(&table)? else { break };
+        let (queries, rows) = from_columns(Columns::of(&table, columns, name), name)?;
+        by_task.rows.add(&rows);
+        by_task.tasks.push(TaskPredictions { task, queries });
+    }
+    if !by_task.tasks.is_empty() && by_task.tasks.len() == names.len() {
+        return Ok(PredictionArgument::Ready(Arc::new(by_task)));
+    }
+    let source = json::document(object, argument)?;
+    Ok(PredictionArgument::Unread { source, argument: Some(argument), reading: reading.clone() })
+}
+
+fn task(name: &str) -> Option<Task> {
+    [Task::Vcmr, Task::Svmr, Task::Vr].into_iter().find(|task| task.to_string() == name)
+}
+
+/// One ranked list with what had to be read differently, or the first row that is no prediction.
+type Ranked = Result<(Vec<Prediction>, RowCounts), (usize, String)>;
+
+/// Ranks the rows `rows`: `at` gives start, end and score of each, `video` its video.
+fn rank(
+    rows: impl Iterator<Item = usize> + Clone,
+    video: impl Fn(usize) -> Option<VideoId>,
+    at: impl Fn(usize) -> (f64, f64, Option<f64>),
+) -> Ranked {
+    let mut counts = RowCounts::default();
+    let mut ranked = Vec::with_capacity(rows.clone().count());
+    for row in rows {
+        let (start, end, score) = at(row);
+        let (span, fault) = RawSpan::new(start, end).into_predicted().map_err(|error| (row, error.to_string()))?;
+        if let Some(score) = score.filter(|score| !score.is_finite()) {
+            return Err((row, format!("`score`: {score} is not a finite number")));
+        }
+        if let Some(fault) = fault {
+            counts.count(fault);
+            counts.changed += 1;
+        }
+        ranked.push(Prediction { video: video(row), span, score });
+    }
+    Ok((ranked, counts))
+}
+
+/// All lists, or the failure in the first row that has one; `place` names a row.
+fn collect<T>(
+    lists: Vec<(T, Ranked)>,
+    place: impl Fn(&T, usize) -> String,
+) -> Result<(Vec<(T, Vec<Prediction>)>, RowCounts)> {
+    let mut counts = RowCounts::default();
+    let mut kept = Vec::with_capacity(lists.len());
+    let mut first: Option<(usize, Failure)> = None;
+    for (whose, ranked) in lists {
+        match ranked {
+            Ok((ranked, met)) => {
+                counts.add(&met);
+                kept.push((whose, ranked));
+            }
+            Err((row, problem)) if first.as_ref().is_none_or(|(known, _)| row < *known) => {
+                first = Some((row, Failure::argument(place(&whose, row), problem)));
+            }
+            Err(_) => {}
+        }
+    }
+    first.map_or(Ok((kept, counts)), |(_, failure)| Err(failure))
+}
+
+/// Columns `qid`, `start`, `end` and, where known, `video` and `score`: as the CSV layout.
+fn from_columns(mut columns: Columns<'_, '_>, argument: &str) -> Result<(Vec<QueryPredictions>, RowCounts)> {
+    let qid = columns.needed_ids("qid")?;
+    let video = columns.ids("video")?;
+    let (start, end) = (columns.needed_numbers("start")?, columns.needed_numbers("end")?);
+    let score = columns.numbers("score")?;
+    let py = start.py();
+    let (start, end) = (start.as_array(), end.as_array());
+    let score = score.as_ref().map(numpy::PyReadonlyArray::as_array);
+    let lists = py.detach(|| lists_of(&qid, video.as_ref(), start, end, score));
+    let (lists, rows) = collect(lists, |_, row| format!("{argument}[{row}]"))?;
+    Ok((lists.into_iter().map(|(query, ranked)| list(query, ranked)).collect(), rows))
+}
+
+fn lists_of(
+    qid: &Ids,
+    video: Option<&Ids>,
+    start: ArrayView1<'_, f64>,
+    end: ArrayView1<'_, f64>,
+    score: Option<ArrayView1<'_, f64>>,
+) -> Vec<(QueryId, Ranked)> {
+    let videos: Option<Vec<VideoId>> =
+        video.map(|video| video.names().iter().map(|name| VideoId::new(name.clone())).collect());
+    let groups = qid.groups();
+    let one = |(query, runs): &(usize, Vec<std::ops::Range<usize>>)| {
+        let of = |row: usize| Some(videos.as_ref()?.get(video?.code(row))?.clone());
+        let at = |row: usize| (start[row], end[row], score.map(|score| score[row]));
+        (QueryId::new(qid.names()[*query].clone()), rank(runs.iter().cloned().flatten(), of, at))
+    };
+    groups.par_iter().with_min_len(16).map(one).collect()
+}
+
+/// `[queries, predictions, 2]`, or 3 with the score.
+fn dense(floats: &Floats<'_>, argument: &'static str) -> Result<PredictionArgument> {
+    let &[queries, _, 2 | 3] = floats.shape() else { return Err(not_ranked(floats, argument)) };
+    let lists: Vec<(usize, Ranked)> = with_view!(floats, view => {
+        let view = view.into_dimensionality::<Ix3>().map_err(|error| Failure::argument(argument, error))?;
+        let one = |query: usize| (query, ranked_rows(view.index_axis(numpy::ndarray::Axis(0), query)));
+        (0..queries).into_par_iter().with_min_len(16).map(one).collect()
+    });
+    by_place(lists, argument)
+}
+
+/// A list of `[predictions, 2]`, or 3 with the score, one for each query.
+fn one_array_a_query(items: &[Bound<'_, PyAny>], argument: &'static str) -> Result<PredictionArgument> {
+    let mut lists = Vec::with_capacity(items.len());
+    for (query, item) in items.iter().enumerate() {
+        let place = format!("{argument}[{query}]");
+        let floats = Floats::convert(item, &place)?;
+        let &[_, 2 | 3] = floats.shape() else { return Err(not_ranked(&floats, &place)) };
+        let ranked = with_view!(&floats, view => {
+            ranked_rows(view.into_dimensionality::<Ix2>().map_err(|error| Failure::argument(place, error))?)
+        });
+        lists.push((query, ranked));
+    }
+    by_place(lists, argument)
+}
+
+fn ranked_rows<R: Copy + Into<f64>>(rows: ArrayView2<'_, R>) -> Ranked {
+    let number = |row: usize, column: usize| rows[[row, column]].into();
+    let at = |row: usize| (number(row, 0), number(row, 1), (rows.ncols() == 3).then(|| number(row, 2)));
+    rank(0..rows.nrows(), |_| None, at)
+}
+
+fn by_place(lists: Vec<(usize, Ranked)>, argument: &'static str) -> Result<PredictionArgument> {
+    let first_bad = lists.iter().find(|(_, ranked)| ranked.is_err()).map(|(query, _)| *query);
+    let lists = match first_bad {
+        // Only the first query with a fault is told of; ranks of different queries have no order.
+        Some(bad) => lists.into_iter().skip(bad).take(1).collect(),
+        None => lists,
+    };
+    let (lists, rows) = collect(lists, |query, rank| format!("{argument}[{query}, {rank}]"))?;
+    Ok(PredictionArgument::ByPlace { lists: lists.into_iter().map(|(_, ranked)| ranked).collect(), rows, argument })
+}
+
+fn not_ranked(floats: &Floats<'_>, place: &str) -> Failure {
+    let problem =
+        format!("the shape is {} where lists of [start, end] or [start, end, score] are wanted", shown(floats.shape()));
+    Failure::argument(place, problem)
+        .with_hint("an array is queries × predictions × 2 or 3; lists of different lengths are a list of arrays")
+}

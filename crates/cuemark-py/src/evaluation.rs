@@ -1,0 +1,356 @@
+//! `cuemark.evaluate`: scores predictions.
+
+use std::sync::Arc;
+
+use cuemark_core::{Predictions, Progress, QueryId, RowCounts, Split, Truth};
+use cuemark_formats::Source;
+use cuemark_metrics::{Bootstrap, Interval, Plan, Report, evaluate_watched, intervals_watched};
+use indexmap::IndexMap;
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rustc_hash::FxHashSet;
+
+use crate::arguments::{
+    PredictionArgument, PredictionReading, ReadPredictions, Scoring, ScoringFlags, TruthArgument, TruthFlags,
+};
+use crate::failure::{Failure, Result};
+use crate::tables;
+use crate::watch::{Audience, watched};
+
+/// Resamples of a bootstrap unless told otherwise.
+pub(crate) const RESAMPLES: usize = 10_000;
+
+/// What an evaluation found: fractions in 0..1 under the metrics' own names.
+#[pyclass(frozen, module = "cuemark")]
+pub(crate) struct Evaluation {
+    plan: Plan,
+    found: cuemark_metrics::Evaluation,
+    qids: Vec<QueryId>,
+    truth_rows: RowCounts,
+    prediction_rows: RowCounts,
+}
+
+/// Scores `predictions` against `truth`.
+///
+/// `truth` is a path in any layout that cuemark reads, a `Split` or `Dataset`, a list of dicts as the lines of such a
+/// file, columns (a dict of arrays or a frame with `qid`, `video`, `start`, `end`), an array of one `[start, end]` a
+/// query, or a list of arrays of them. `predictions` is a path, `Predictions`, a list of dicts, columns (`qid`, `start`,
+/// `end` and, where known, `video` and `score`), a dict of columns by task (`VCMR`, `SVMR`, `VR`), or, for the truth's
+/// queries in order, an array queries × predictions × 2 (or 3, with the score) or a list of arrays. Times are seconds,
+/// lists are best first. Numbers and texts that spell the same are the same id.
+///
+/// `metrics` is a list or comma-separated text; `preset` reproduces a published evaluator to the digit; without either
+/// the metrics that suit the data are computed. The other arguments are the flags of `cuemark eval`. With
+/// `unknown="error"` a list for a query that the truth does not have is refused instead of counted.
+///
+/// The interpreter's lock is released, Ctrl-C stops it, and `progress` shows a bar (by default on a terminal only) or is
+/// called with `(what, done, total)`.
+#[pyfunction]
+#[pyo3(signature = (
+    truth: "TruthLike", predictions: "PredictionsLike", *, metrics: "str | Sequence[str] | None" = None,
+    preset: "str | None" = None, nms: "float | Literal['none'] | None" = None,
+    order: "Literal['file', 'score'] | None" = None, strict = false, clip_truth = false,
+    group_by: "str | Sequence[str] | None" = None, truth_format: "str | None" = None,
+    pred_format: "str | None" = None, durations: "DurationsLike | None" = None,
+    video_index: "VideoIndexLike | None" = None, bad_rows: "BadRows" = "keep",
+    unknown: "Literal['count', 'error']" = "count", progress: "ProgressLike" = None
+) -> "Evaluation")]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+pub(crate) fn evaluate<'py>(
+    py: Python<'py>,
+    truth: &Bound<'py, PyAny>,
+    predictions: &Bound<'py, PyAny>,
+    metrics: Option<&Bound<'py, PyAny>>,
+    preset: Option<&str>,
+    nms: Option<&Bound<'py, PyAny>>,
+    order: Option<&str>,
+    strict: bool,
+    clip_truth: bool,
+    group_by: Option<&Bound<'py, PyAny>>,
+    truth_format: Option<&str>,
+    pred_format: Option<&str>,
+    durations: Option<&Bound<'py, PyAny>>,
+    video_index: Option<&Bound<'py, PyAny>>,
+    bad_rows: &str,
+    unknown: &str,
+    progress: Option<&Bound<'py, PyAny>>,
+) -> Result<Evaluation> {
+    let scoring = ScoringFlags { metrics, preset, nms, order, strict, clip_truth, group_by }.understand()?;
+    let strangers = Strangers::of(unknown)?;
+    let audience = Audience::of(py, progress)?;
+    let reading = TruthFlags { format: truth_format, durations, bad_rows: Some(bad_rows) }.understand()?;
+    let truth = TruthArgument::of(truth, "truth", &reading)?;
+    let how = PredictionReading::of(pred_format, video_index)?;
+    let predictions = PredictionArgument::of(predictions, "predictions", &how)?;
+    let (split, mut read) = read_all(py, &audience, truth, vec![predictions])?;
+    let Some(read) = read.pop() else { return Err(Failure::argument("predictions", "nothing was read")) };
+    let predictions = read.answering(&split.queries)?;
+    let (plan, found) = score(py, &audience, &scoring, &split, &predictions, strangers, "predictions")?;
+    let evaluation = Evaluation {
+        plan,
+        found,
+        qids: split.queries.iter().map(|truth| truth.query.id.clone()).collect(),
+        truth_rows: split.rows.clone(),
+        prediction_rows: predictions.rows.clone(),
+    };
+    // Freeing millions of small lists takes as long as scoring them, and nobody waits for it.
+    rayon::spawn(move || drop((split, predictions)));
+    Ok(evaluation)
+}
+
+/// What happens to lists for queries that the truth does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strangers {
+    /// They are counted, unless there is nothing else.
+    Count,
+    /// They are refused.
+    Refuse,
+}
+
+impl Strangers {
+    pub(crate) fn of(word: &str) -> Result<Self> {
+        match word {
+            "count" => Ok(Self::Count),
+            "error" => Ok(Self::Refuse),
+            other => Err(Failure::argument("unknown", format!("`{other}` is not count or error"))),
+        }
+    }
+
+    fn check(self, truths: &[Truth], predictions: &Predictions, unknown: usize, argument: &str) -> Result<()> {
+        let known: FxHashSet<&QueryId> = truths.iter().map(|truth| &truth.query.id).collect();
+        for task in predictions.tasks.iter().filter(|_| unknown > 0) {
+            let stranger = task.queries.iter().enumerate().find(|(_, list)| !known.contains(&list.query));
+            let Some((place, list)) = stranger else { continue };
+            let is_all = !task.queries.iter().any(|list| known.contains(&list.query));
+            if is_all || self == Self::Refuse {
+                let which = if is_all { "none of its queries is in the truth: " } else { "" };
+                let problem = format!("list {place}: {which}query `{}` is not", list.query);
+                let problem = if is_all { problem } else { format!("{problem} in the truth") };
+                let example = truths.first().map_or("", |truth| truth.query.id.as_str());
+                let hint = format!("the truth's ids look like `{example}`; arrays answer its queries in order");
+                return Err(Failure::argument(argument, problem).with_hint(hint));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the truth and the predictions, side by side.
+pub(crate) fn read_all(
+    py: Python<'_>,
+    audience: &Audience,
+    mut truth: TruthArgument,
+    mut predictions: Vec<PredictionArgument>,
+) -> Result<(Arc<Split>, Vec<ReadPredictions>)> {
+    let progress = Arc::new(Progress::new());
+    let watch = |source: &mut Source| {
+        progress.expect(source.size().map_or(0, |bytes| bytes as usize));
+        *source = source.clone().watched(progress.clone());
+    };
+    if let Some(source) = truth.file() {
+        watch(source);
+    }
+    for source in predictions.iter_mut().filter_map(PredictionArgument::file) {
+        watch(source);
+    }
+    watched(py, audience, "reading", &progress, || {
+        let all = || predictions.into_iter().map(PredictionArgument::read).collect::<Result<Vec<_>>>();
+        let (truth, predictions) = rayon::join(|| truth.read(), all);
+        Ok((truth?, predictions?))
+    })
+}
+
+/// Scores one method.
+pub(crate) fn score(
+    py: Python<'_>,
+    audience: &Audience,
+    scoring: &Scoring,
+    split: &Split,
+    predictions: &Predictions,
+    strangers: Strangers,
+    argument: &str,
+) -> Result<(Plan, cuemark_metrics::Evaluation)> {
+    let progress = Arc::new(Progress::new());
+    watched(py, audience, "scoring", &progress, || {
+        let plan = scoring.plan(&split.queries, predictions);
+        let found = evaluate_watched(&plan, &split.queries, predictions, &first_verb, &progress)?;
+        strangers.check(&split.queries, predictions, found.unknown, argument)?;
+        Ok((plan, found))
+    })
+}
+
+/// Finds a query's first verb, for groups by verb.
+pub(crate) fn first_verb(sentence: &str) -> Option<String> {
+    cuemark_text::first_verb(sentence).map(|verb| verb.lemma)
+}
+
+/// A confidence level in percent as a fraction.
+pub(crate) fn level(percent: f64, argument: &str) -> Result<f64> {
+    if percent > 0.0 && percent < 100.0 {
+        return Ok(percent / 100.0);
+    }
+    Err(Failure::argument(argument, format!("{percent} is not a percentage above 0 and below 100, such as 95")))
+}
+
+impl Evaluation {
+    fn bounds(&self, py: Python<'_>, audience: &Audience, how: Bootstrap) -> Result<Vec<Interval>> {
+        let progress = Arc::new(Progress::new());
+        watched(py, audience, "resampling", &progress, || Ok(intervals_watched(&self.found.columns, how, &progress)?))
+    }
+
+    /// The report with intervals of `percent`, where some are wanted.
+    fn with_report<T>(
+        &self,
+        py: Python<'_>,
+        percent: Option<f64>,
+        resamples: usize,
+        seed: u64,
+        then: impl FnOnce(Report<'_>) -> T,
+    ) -> Result<T> {
+        let audience = Audience::of(py, None)?;
+        let bounds = match percent {
+            Some(percent) => {
+                let how = Bootstrap { level: level(percent, "interval")?, resamples, seed };
+                Some(self.bounds(py, &audience, how)?)
+            }
+            None => None,
+        };
+        Ok(then(Report {
+            plan: &self.plan,
+            evaluation: &self.found,
+            intervals: bounds.as_deref(),
+            truth_rows: &self.truth_rows,
+            prediction_rows: &self.prediction_rows,
+        }))
+    }
+}
+
+#[pymethods]
+impl Evaluation {
+    /// Each metric's mean over the queries that count, a fraction.
+    #[getter]
+    fn metrics(&self) -> IndexMap<String, f64> {
+        let means = self.found.columns.iter().filter_map(|column| Some((column.name.to_string(), column.mean()?)));
+        means.collect()
+    }
+
+    /// Queries of the truth.
+    #[getter]
+    fn queries(&self) -> usize {
+        self.found.queries
+    }
+
+    /// Queries without a single prediction.
+    #[getter]
+    fn missing(&self) -> usize {
+        self.found.missing
+    }
+
+    /// Prediction lists for queries that the truth does not have.
+    #[getter]
+    fn unknown(&self) -> usize {
+        self.found.unknown
+    }
+
+    /// How many queries count for each metric.
+    #[getter]
+    fn counted(&self) -> IndexMap<String, usize> {
+        self.found.columns.iter().map(|column| (column.name.to_string(), column.counted())).collect()
+    }
+
+    /// The preset, when there is one.
+    #[getter]
+    fn preset(&self) -> Option<String> {
+        self.plan.preset.map(|preset| preset.to_string())
+    }
+
+    /// How the numbers were computed, a line per set of steps.
+    #[getter]
+    fn conventions(&self) -> Vec<String> {
+        self.plan.conventions()
+    }
+
+    /// What was left out of a preset, and why.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.found.notes.clone()
+    }
+
+    /// Ids of the queries, in the truth's order.
+    #[getter]
+    fn qids(&self) -> Vec<&str> {
+        self.qids.iter().map(QueryId::as_str).collect()
+    }
+
+    /// Each metric's score of every query, in the order of `qids`; NaN where a query does not count.
+    #[getter]
+    fn per_query<'py>(&self, py: Python<'py>) -> IndexMap<String, Bound<'py, PyArray1<f64>>> {
+        let columns = self.found.columns.iter();
+        columns.map(|column| (column.name.to_string(), PyArray1::from_slice(py, column.scores()))).collect()
+    }
+
+    /// Where each metric's true mean plausibly lies: a bootstrap over queries.
+    #[pyo3(signature = (percent = 95.0, *, resamples = RESAMPLES, seed = 0, progress: "ProgressLike" = None) -> "dict[str, tuple[float, float]]")]
+    fn interval(
+        &self,
+        py: Python<'_>,
+        percent: f64,
+        resamples: usize,
+        seed: u64,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> Result<IndexMap<String, (f64, f64)>> {
+        let how = Bootstrap { level: level(percent, "percent")?, resamples, seed };
+        let bounds = self.bounds(py, &Audience::of(py, progress)?, how)?;
+        let names = self.found.columns.iter().map(|column| column.name.to_string());
+        Ok(names.zip(bounds).map(|(name, bound)| (name, (bound.low, bound.high))).collect())
+    }
+
+    /// What `cuemark eval --json` prints; with `interval` (a percentage) also the intervals.
+    #[pyo3(signature = (interval = None, *, resamples = RESAMPLES, seed = 0) -> "dict[str, Any]")]
+    fn to_dict<'py>(
+        &self,
+        py: Python<'py>,
+        interval: Option<f64>,
+        resamples: usize,
+        seed: u64,
+    ) -> Result<Bound<'py, PyAny>> {
+        let value = self.with_report(py, interval, resamples, seed, |report| report.to_json())?;
+        tables::to_python(py, &value)
+    }
+
+    /// A Markdown table in percent; with `interval` (a percentage) also the intervals.
+    #[pyo3(signature = (interval = None, *, resamples = RESAMPLES, seed = 0))]
+    fn to_markdown(&self, py: Python<'_>, interval: Option<f64>, resamples: usize, seed: u64) -> Result<String> {
+        self.with_report(py, interval, resamples, seed, |report| report.to_markdown())
+    }
+
+    /// A LaTeX table in percent, for `\usepackage{booktabs}`; with `interval` (a percentage) also the intervals.
+    #[pyo3(signature = (interval = None, *, resamples = RESAMPLES, seed = 0))]
+    fn to_latex(&self, py: Python<'_>, interval: Option<f64>, resamples: usize, seed: u64) -> Result<String> {
+        self.with_report(py, interval, resamples, seed, |report| report.to_latex())
+    }
+
+    /// One row per query with `qid` and every metric; needs pandas.
+    #[pyo3(signature = () -> "DataFrame")]
+    fn to_pandas<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let columns = PyDict::new(py);
+        columns.set_item("qid", self.qids())?;
+        for (name, scores) in self.per_query(py) {
+            columns.set_item(name, scores)?;
+        }
+        tables::frame(py, &columns)
+    }
+
+    fn __repr__(&self) -> String {
+        let shown = self.metrics().into_iter().take(4).map(|(name, mean)| format!("{name}: {:.2} %", 100.0 * mean));
+        let shown: Vec<String> = shown.collect();
+        let more = self.found.columns.len().saturating_sub(shown.len());
+        let more = if more > 0 { format!(", {more} more") } else { String::new() };
+        format!("<cuemark.Evaluation of {} queries: {}{more}>", self.found.queries, shown.join(", "))
+    }
+
+    fn _repr_markdown_(&self, py: Python<'_>) -> Result<String> {
+        self.to_markdown(py, None, RESAMPLES, 0)
+    }
+}

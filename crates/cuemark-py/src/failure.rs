@@ -1,0 +1,133 @@
+//! Errors as Python exceptions, with the text and the hint that the command line gives.
+
+use cuemark_core::Stopped;
+use cuemark_data::DataError;
+use cuemark_formats::{ReadError, UnknownFormat};
+use cuemark_metrics::EvalError;
+use cuemark_protocols::ProtocolError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+/// The result of a binding.
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// Why a call cannot do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// A file, or something in memory that is read like one.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A dataset or a truth file.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// An evaluation.
+    #[error(transparent)]
+    Eval(#[from] EvalError),
+    /// A protocol.
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    /// The name of a prediction layout.
+    #[error(transparent)]
+    Format(#[from] UnknownFormat),
+    /// Called off; a pending signal has its own exception, which comes first.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// An argument has the right type and says something that cannot be: `truth[3]: …`.
+    #[error("{place}: {problem}")]
+    Argument { place: String, problem: String, hint: Option<String> },
+    /// An argument is of a type that nothing can be made of.
+    #[error("{place}: {problem}")]
+    Type { place: String, problem: String, hint: Option<String> },
+    /// Python itself raised something.
+    #[error("{0}")]
+    Python(#[from] PyErr),
+}
+
+impl Failure {
+    /// A value that cannot be; `place` names the argument and the row.
+    pub(crate) fn argument(place: impl Into<String>, problem: impl ToString) -> Self {
+        Self::Argument { place: place.into(), problem: problem.to_string(), hint: None }
+    }
+
+    /// A type that cannot be.
+    pub(crate) fn wrong_type(place: impl Into<String>, problem: impl ToString) -> Self {
+        Self::Type { place: place.into(), problem: problem.to_string(), hint: None }
+    }
+
+    /// The same with advice.
+    pub(crate) fn with_hint(mut self, advice: impl Into<String>) -> Self {
+        if let Self::Argument { hint, .. } | Self::Type { hint, .. } = &mut self {
+            *hint = Some(advice.into());
+        }
+        self
+    }
+
+    /// A fault in something that lay in memory is one of the argument: row 2 of `truth`, not line 3 of a file.
+    pub(crate) fn of_argument(self, argument: &str) -> Self {
+        let read = match self {
+            Self::Read(read) | Self::Data(DataError::Read(read)) => read,
+            Self::Data(DataError::UnknownLayout { .. }) => {
+                let problem = "the records are of no layout that cuemark knows";
+                return Self::argument(argument, problem).with_hint(
+                    "a query is {\"qid\": …, \"video\": …, \"spans\": [[start, end]]}; docs/python.md lists the layouts",
+                );
+            }
+            Self::Data(DataError::NoQueries { .. }) => return Self::argument(argument, "there is no query"),
+            other => return other,
+        };
+        let hint = read.hint();
+        match read {
+            ReadError::Record { line, field, problem, .. } => {
+                let place = format!("{argument}[{}]", line.saturating_sub(1));
+                Self::Argument { place, problem: format!("`{field}`: {problem}"), hint }
+            }
+            ReadError::File { problem, .. } => Self::Argument { place: argument.to_owned(), problem, hint },
+            other => Self::Read(other),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Read(error) => error.hint(),
+            Self::Data(error) => error.hint(),
+            Self::Eval(error) => error.hint(),
+            Self::Protocol(error) => error.hint(),
+            Self::Format(error) => Some(error.hint()),
+            Self::Argument { hint, .. } | Self::Type { hint, .. } => hint.clone(),
+            Self::Stopped(_) | Self::Python(_) => None,
+        }
+    }
+
+    /// The class in `cuemark._errors` that stands for it.
+    fn class(&self) -> &'static str {
+        match self {
+            Self::Read(ReadError::Io { .. } | ReadError::Write { .. } | ReadError::Exists { .. })
+            | Self::Data(DataError::Read(ReadError::Io { .. }) | DataError::NothingThere { .. })
+            | Self::Protocol(ProtocolError::File(
+                ReadError::Io { .. } | ReadError::Write { .. } | ReadError::Exists { .. },
+            )) => "CuemarkFileError",
+            Self::Type { .. } => "CuemarkTypeError",
+            _ => "CuemarkError",
+        }
+    }
+}
+
+impl From<Failure> for PyErr {
+    fn from(failure: Failure) -> Self {
+        let failure = match failure {
+            Failure::Python(error) => return error,
+            failure => failure,
+        };
+        Python::attach(|py| match class(py, failure.class()) {
+            Ok(class) => PyErr::from_type(class, (failure.to_string(), failure.hint())),
+            Err(error) => error,
+        })
+    }
+}
+
+fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = MODULE.get_or_try_init(py, || Ok::<_, PyErr>(py.import("cuemark._errors")?.unbind()))?;
+    Ok(module.bind(py).getattr(name)?.cast_into::<PyType>()?)
+}
