@@ -1,5 +1,6 @@
 //! One command, one file.
 
+mod bench;
 mod compare;
 mod data;
 mod demo;
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Train(train::Args),
     /// Answer queries with a trained model, or without looking at a video.
     Predict(predict::Args),
+    /// Run a matrix of models on datasets, and report on it.
+    Bench(bench::Args),
     /// Splits that expose bias.
     #[command(subcommand)]
     Split(split::Action),
@@ -72,6 +75,7 @@ impl Command {
             Self::Models(action) => models::run(&action),
             Self::Train(args) => train::run(&args),
             Self::Predict(args) => predict::run(&args),
+            Self::Bench(args) => bench::run(&args),
             Self::Split(action) => split::run(&action),
             Self::TextBias(args) => text_bias::run(&args),
             Self::Text(action) => text::run(&action),
