@@ -1,5 +1,7 @@
 //! What can go wrong while a benchmark is put together.
 
+use camino::Utf8PathBuf;
+
 /// The result of a benchmark step.
 pub type Result<T, E = BenchError> = std::result::Result<T, E>;
 
@@ -26,4 +28,62 @@ pub enum BenchError {
         /// The unit beside it.
         unit: crate::Unit,
     },
+    /// A stored evaluation does not hold together.
+    #[error("{path}: `{field}`: {problem}")]
+    Stored {
+        /// The file.
+        path: Utf8PathBuf,
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A folder holds nothing that a report could show.
+    #[error("`{path}` holds no evaluated run")]
+    NothingEvaluated {
+        /// The folder.
+        path: Utf8PathBuf,
+    },
+    /// There is nothing to report on.
+    #[error("there is nothing to report on: {problem}")]
+    Nothing {
+        /// What was asked for and is not there.
+        problem: &'static str,
+    },
+    /// A file could not be read or written.
+    #[error(transparent)]
+    File(#[from] cuemark_formats::ReadError),
+    /// A truth file could not be read.
+    #[error(transparent)]
+    Data(#[from] cuemark_data::DataError),
+    /// Predictions could not be scored.
+    #[error(transparent)]
+    Eval(#[from] cuemark_metrics::EvalError),
+    /// A baseline or an audit could not be made.
+    #[error(transparent)]
+    Protocol(#[from] cuemark_protocols::ProtocolError),
+}
+
+impl BenchError {
+    /// What to do about it, where there is advice.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Stored { .. } => {
+                Some("evaluate the run again; the file was changed or made by another version".into())
+            }
+            Self::NothingEvaluated { .. } => Some(
+                "name a folder that `cuemark train` or `cuemark bench` wrote, or score a prediction file with \
+                 `--pred FILE --truth FILE`"
+                    .into(),
+            ),
+            Self::Nothing { .. } => {
+                Some("name run folders, `--pred` and `--truth`, or `--dataset` and `--root`".into())
+            }
+            Self::File(error) => error.hint(),
+            Self::Data(error) => error.hint(),
+            Self::Eval(error) => error.hint(),
+            Self::Protocol(error) => error.hint(),
+            Self::Table { .. } | Self::Value { .. } => None,
+        }
+    }
 }

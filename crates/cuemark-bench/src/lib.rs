@@ -1,9 +1,11 @@
-//! What benchmarks compare: the figures that papers print, to stand beside the ones that cuemark measures.
+//! What benchmarks compare: the figures that papers print, and the ones that cuemark measures.
 //!
-//! [`published`] is the typed store of the field's result tables.
+//! [`published`] is the typed store of the field's result tables. [`report`] stores what a run reached beside its
+//! predictions, and writes what a set of such runs shows: tables with intervals, trust cards, figures.
 
 pub mod error;
 pub mod published;
+pub mod report;
 
 pub use error::{BenchError, Result};
 pub use published::{Figure, Key, Paper, Published, Unit};

@@ -26,8 +26,9 @@ pub struct Column {
 }
 
 impl Column {
-    /// Scores that come from another column's, such as differences.
-    pub(crate) fn derived(name: MetricName, scores: Vec<f64>) -> Self {
+    /// Scores that were not evaluated here: another column's differences, or what an earlier evaluation stored. NaN where
+    /// the query does not count.
+    pub fn derived(name: MetricName, scores: Vec<f64>) -> Self {
         Self { name, scores }
     }
 
