@@ -2,9 +2,11 @@
 //!
 //! [`published`] is the typed store of the field's result tables. [`report`] stores what a run reached beside its
 //! predictions, and writes what a set of such runs shows: tables with intervals, trust cards, figures. [`matrix`] fills
-//! whole tables of runs; [`leaderboard`] keeps their results as data.
+//! whole tables of runs; [`leaderboard`] keeps their results as data, [`findings`] looks in them
+//! for what papers found.
 
 pub mod error;
+pub mod findings;
 pub mod leaderboard;
 pub mod matrix;
 pub mod published;

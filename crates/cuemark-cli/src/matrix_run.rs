@@ -26,7 +26,7 @@ pub(crate) struct Settings<'a> {
     pub(crate) stop: Arc<AtomicBool>,
 }
 
-/// Makes the data, fills the cells and writes `results.json`; what became of every cell.
+/// Makes the data and fills the cells; what became of every one.
 pub(crate) fn fill(matrix: &MatrixFile, expanded: &Expanded, settings: &Settings<'_>) -> anyhow::Result<Account> {
     make_data(&expanded.made)?;
     let program = std::env::current_exe()?;
@@ -53,7 +53,7 @@ pub(crate) fn fill(matrix: &MatrixFile, expanded: &Expanded, settings: &Settings
     Ok(account)
 }
 
-fn make_data(made: &[Made]) -> anyhow::Result<()> {
+pub(crate) fn make_data(made: &[Made]) -> anyhow::Result<()> {
     let bar = ProgressBar::hidden();
     if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {eta}") {
         bar.set_style(style);
@@ -68,11 +68,14 @@ fn make_data(made: &[Made]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Keeps every finished cell's figures in one file that can be committed.
-pub(crate) fn write_results(matrix: &MatrixFile, expanded: &Expanded, out: &Utf8Path) -> anyhow::Result<RunsFile> {
+/// Every finished cell's figures, in one file that can be committed; a cell whose files were damaged is told and left out.
+pub(crate) fn results(matrix: &MatrixFile, expanded: &Expanded, out: &Utf8Path) -> RunsFile {
     let mut results = Vec::new();
     for cell in &expanded.cells {
-        results.extend(RunResult::of_cell(cell, &out.join("cells").join(&cell.name))?);
+        match RunResult::of_cell(cell, &out.join("cells").join(&cell.name)) {
+            Ok(result) => results.extend(result),
+            Err(error) => say(&format!("{}: its results cannot be read: {error}", cell.name)),
+        }
     }
     let mut file = RunsFile::new(&matrix.name, today(), results);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
@@ -89,12 +92,39 @@ pub(crate) fn write_results(matrix: &MatrixFile, expanded: &Expanded, out: &Utf8
             file.datasets.insert(entry.label(), AboutDataset { about });
         }
     }
-    file.write(&out.join("results.json"), Overwrite::Force)?;
-    Ok(file)
+    file
+}
+
+/// What a matrix leaves beside its cells.
+pub(crate) struct Left {
+    /// Every finished cell's figures.
+    pub(crate) results: RunsFile,
+    /// The report, when it could be written.
+    pub(crate) report: Option<Utf8PathBuf>,
+    /// Whether everything could be written.
+    pub(crate) whole: bool,
+}
+
+/// Writes `results.json` and the report. On a full disk that fails, is said, and is no reason to keep the account back.
+pub(crate) fn write_all(matrix: &MatrixFile, expanded: &Expanded, account: &Account, out: &Utf8Path) -> Left {
+    let results = results(matrix, expanded, out);
+    let mut whole = true;
+    let mut told = |what: &str, error: &anyhow::Error| {
+        say(&format!("{what} could not be written: {}", crate::failure::message(error)));
+        whole = false;
+    };
+    if let Err(error) = results.write(&out.join("results.json"), Overwrite::Force) {
+        told("results.json", &error.into());
+    }
+    let report = write_report(matrix, expanded, account, out).unwrap_or_else(|error| {
+        told("the report", &error);
+        None
+    });
+    Left { results, report, whole }
 }
 
 /// Writes the report over all finished cells; where it is, or `None` when no cell is finished.
-pub(crate) fn write_report(
+fn write_report(
     matrix: &MatrixFile,
     expanded: &Expanded,
     account: &Account,

@@ -6,7 +6,7 @@ use cuemark_bench::matrix::{self, Account, Ended, Expanded, MatrixFile, State, e
 use serde_json::json;
 
 use crate::input::Force;
-use crate::matrix_run::{self, Settings};
+use crate::matrix_run::{self, Left, Settings};
 use crate::output::{self, Outcome, Print, say};
 use crate::stop;
 
@@ -77,15 +77,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     let settings = Settings {
         out: &out,
-        jobs: args.jobs.map(usize::from),
+        jobs: args.jobs.map(usize::from).or(matrix.jobs),
         memory: args.memory,
         device: &args.device,
         overwrite: args.force.overwrite(),
         stop: stop::on_ctrl_c(),
     };
     let account = matrix_run::fill(&matrix, &expanded, &settings)?;
-    let results = matrix_run::write_results(&matrix, &expanded, &out)?;
-    let report = matrix_run::write_report(&matrix, &expanded, &account, &out)?;
+    let Left { results, report, whole } = matrix_run::write_all(&matrix, &expanded, &account, &out);
     let value = json!({
         "matrix": matrix.name,
         "out": out,
@@ -109,7 +108,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
         text
     })?;
-    Ok(if account.is_complete() { outcome } else { outcome.with_problems() })
+    Ok(if account.is_complete() && whole { outcome } else { outcome.with_problems() })
 }
 
 fn list(print: Print) -> anyhow::Result<Outcome> {
