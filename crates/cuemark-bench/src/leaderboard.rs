@@ -306,7 +306,7 @@ pub fn table(files: &[RunsFile]) -> String {
         if columns.is_empty() {
             continue;
         }
-        let about = files.iter().rev().find_map(|file| file.datasets.get(*dataset)).map_or("", |about| &about.about);
+        let about = files.iter().rev().find_map(|file| file.datasets.get(*dataset)).map_or("", |about| about.about.as_str());
         let protocol = if *protocol == "own" { String::new() } else { format!(", {protocol}") };
         text += &format!("**{dataset}{protocol}**{}{about}\n\n", if about.is_empty() { "" } else { ": " });
         let heads: Vec<String> = columns.iter().map(|(split, metric)| format!("{split} {metric}")).collect();

@@ -141,7 +141,7 @@ fn write_report(
     notes.extend(failed.map(|cell| format!("{} failed: {}", cell.cell, cell.why.as_deref().unwrap_or_default())));
     notes.extend(expanded.absent.iter().map(|absent| format!("{} was left out: {}", absent.what, absent.why)));
     let options = ReportOptions { title: matrix.about.clone(), notes, ..ReportOptions::default() };
-    let report = Report::of(read_runs(&folders)?, &options)?;
+    let report = Report::of(read_runs(&folders)?, options)?;
     let folder = out.join("report");
     report.write(&folder, Overwrite::Force)?;
     Ok(Some(folder.join("report.html")))

@@ -35,7 +35,7 @@ impl Scene {
     fn new(epochs: usize, more: &str) -> Self {
         let scene = Self(tempfile::tempdir().unwrap());
         std::fs::write(scene.path("run.toml"), RUN).unwrap();
-        let made = scene.cuemark(&["world", "make", "--out", "world", "--videos", "24", "--length", "12"]);
+        let made = scene.cuemark(&["world", "make", "--out", "world", "--videos", "24"]);
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         scene.write_matrix(epochs, more);
         scene

@@ -193,7 +193,7 @@ fn baselines(matrix: &MatrixFile, entry: &DatasetEntry, place: &Place, expanded:
     let tests: Vec<Asked> = tests(matrix, entry, None, expanded).into_iter().filter(plain).collect();
     for baseline in &matrix.baselines {
         let oracle = baseline == ORACLE;
-        if tests.is_empty() || oracle && (entry.name != WORLD || place.splits.is_some()) {
+        if tests.is_empty() || (oracle && (entry.name != WORLD || place.splits.is_some())) {
             continue;
         }
         let label = entry.label();

@@ -185,12 +185,14 @@ impl Runner<'_> {
             running.expected = running.expected.max(*bytes);
         }
         let total: u64 = now.iter().sum();
-        if total > self.budget && self.running.len() > 1 && self.running.iter().all(|one| one.asked.is_none()) {
-            if let Some(youngest) = self.running.iter_mut().max_by_key(|one| one.began) {
-                youngest.set_back = true;
-                youngest.ask_to_stop();
-                watch(&Happening::SetBack(youngest.position));
-            }
+        let too_much = total > self.budget && self.running.len() > 1;
+        if too_much
+            && self.running.iter().all(|one| one.asked.is_none())
+            && let Some(youngest) = self.running.iter_mut().max_by_key(|one| one.began)
+        {
+            youngest.set_back = true;
+            youngest.ask_to_stop();
+            watch(&Happening::SetBack(youngest.position));
         }
     }
 
@@ -275,10 +277,10 @@ impl Runner<'_> {
     fn hear(&mut self, position: usize, line: &str, watch: &mut dyn FnMut(&Happening)) {
         // A line that is not ours (a library that prints) is nobody's business.
         let Ok(told) = serde_json::from_str::<Told>(line) else { return };
-        if let Told::Ended(ended) = &told {
-            if let Some(running) = self.running.iter_mut().find(|one| one.position == position) {
-                running.ended = Some(ended.clone());
-            }
+        if let Told::Ended(ended) = &told
+            && let Some(running) = self.running.iter_mut().find(|one| one.position == position)
+        {
+            running.ended = Some(ended.clone());
         }
         watch(&Happening::Told(position, told));
     }

@@ -155,23 +155,25 @@ impl Sitting<'_> {
     fn learn(&mut self, note: &mut TrainedNote) -> Result<bool> {
         let Answerer::Model { run, .. } = &self.cell.by else { return Ok(true) };
         let print = self.cell.training_print();
+        if note.done && note.print == print {
+            return Ok(true);
+        }
+        let table = run.parse().map_err(|error: toml::de::Error| BenchError::Cell {
+            folder: self.folder.to_owned(),
+            problem: error.message().to_owned(),
+        })?;
+        let run = RunFile::from_table(&self.cell.name, table, &[])?;
+        // A run that crashed before its first note has left its run file.
+        let other_run = RunFolder::new(self.folder).read_run().is_ok_and(|before| before != run);
         let mut start = Start::Resume;
-        if !note.print.is_empty() && note.print != print {
+        if other_run || (!note.print.is_empty() && note.print != print) {
             if self.options.overwrite == Overwrite::Never {
                 return Err(BenchError::OtherSettings { cell: self.cell.name.clone() });
             }
             start = Start::Fresh(Overwrite::Force);
             *note = TrainedNote::default();
         }
-        if note.done {
-            return Ok(true);
-        }
         note.print = print;
-        let table = run.parse().map_err(|error: toml::de::Error| BenchError::Cell {
-            folder: self.folder.to_owned(),
-            problem: error.message().to_owned(),
-        })?;
-        let run = RunFile::from_table(&self.cell.name, table, &[])?;
         let options = TrainOptions {
             device: self.options.device.clone(),
             folder: RunFolder::new(self.folder),

@@ -8,13 +8,12 @@ use cuemark_bench::matrix::{Account, Expanded, MatrixFile, State, expand};
 use cuemark_core::{Query, QueryId, Split, Truth, VideoId};
 use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::{Overwrite, Source};
-use cuemark_protocols::splits::{audit, read_folder};
+use cuemark_protocols::splits::{counts, read_folder};
 use cuemark_tensor::Device;
 use cuemark_train::{Among, PredictOptions, RunFolder, Trained};
 use serde_json::{Value, json};
 
 use crate::commands::bench::account_text;
-use crate::commands::eval::first_verb;
 use crate::matrix_run::{self, Settings};
 use crate::output::{self, Outcome, Print, percent, say, thousands};
 use crate::stop;
@@ -106,8 +105,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 fn film(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     matrix_run::make_data(&stage.expanded.made)?;
-    let report = audit::audit(&read_folder(&world(stage).join("splits"))?, &first_verb, 0)?;
-    for split in &report.splits {
+    for split in counts(&read_folder(&world(stage).join("splits"))?) {
         say(&format!("  {:9} {:>5} videos, {:>6} queries", split.name, thousands(split.videos), thousands(split.queries)));
     }
     Ok(())
@@ -127,7 +125,7 @@ fn train_and_test(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sentences that are in nobody's training set by chance: made of what the world's first test queries say.
+/// Sentences that are asked: queries of test-iid, evenly spaced, without the video they were written for.
 const SENTENCES: usize = 3;
 
 fn answer_sentences(stage: &mut Stage<'_>) -> anyhow::Result<()> {
