@@ -1,4 +1,4 @@
-//! The one entry point for chores: `cargo xtask test`, `bench NAME`, `verify NAME`, `stubs`.
+//! The one entry point for chores: `cargo xtask test`, `bench NAME`, `verify NAME`, `stubs`, `leaderboard`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A chore talks to the terminal and to nothing else.
 
@@ -35,6 +35,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         ["bench", name, options @ ..] => bench::run(name, &bench::Options::parse(options)?),
         ["stubs"] => package::write_stubs(),
         ["verify", name, options @ ..] => verify::run(name, options),
+        ["leaderboard"] => leaderboard(),
         [] | ["help" | "--help" | "-h"] => {
             print!("{}", help());
             Ok(ExitCode::SUCCESS)
@@ -43,8 +44,15 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
     }
 }
 
+/// The table is made where the layout of results is known; this only says who makes it.
+fn leaderboard() -> Result<ExitCode> {
+    let made = process::watch(&mut process::cargo(&["run", "--package", "cuemark-bench", "--example", "leaderboard"]))?;
+    Ok(ExitCode::from(u8::from(!made.ok)))
+}
+
 fn help() -> String {
     let mut text = String::from("cargo xtask test\n    everything that must hold before a change lands\n");
+    text += "cargo xtask leaderboard\n    lay the table of results/runs-*.json into README.md and write docs/findings.md\n";
     for bench in bench::BENCHES {
         text += &format!("cargo xtask bench {} [--repeat N] [--record]\n    {}\n", bench.name, bench.about);
     }

@@ -62,27 +62,73 @@ pub enum BenchError {
     /// A baseline or an audit could not be made.
     #[error(transparent)]
     Protocol(#[from] cuemark_protocols::ProtocolError),
+    /// There is no such matrix.
+    #[error("there is no matrix `{name}`")]
+    NoMatrix {
+        /// The file or name that was given.
+        name: camino::Utf8PathBuf,
+    },
+    /// A matrix file that does not say what it must.
+    #[error("{place}: {problem}")]
+    Matrix {
+        /// The file, with the line where it is known.
+        place: String,
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+    /// A cell's folder that is not what a matrix left there.
+    #[error("{folder}: {problem}")]
+    Cell {
+        /// The folder or a file in it.
+        folder: camino::Utf8PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A cell's folder holds a run of other settings.
+    #[error("{cell} was trained with other settings")]
+    OtherSettings {
+        /// The cell.
+        cell: String,
+    },
+    /// A model could not be trained or did not answer.
+    #[error(transparent)]
+    Train(#[from] cuemark_train::TrainError),
+    /// Queries could not be rewritten.
+    #[error(transparent)]
+    Text(#[from] cuemark_text::TextError),
+    /// A world could not be made or read.
+    #[error(transparent)]
+    World(#[from] cuemark_world::WorldError),
 }
 
 impl BenchError {
     /// What to do about it, where there is advice.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Stored { .. } => {
-                Some("evaluate the run again; the file was changed or made by another version".into())
-            }
+            Self::Stored { .. } => Some("evaluate the run again; the file was changed or made by another version".into()),
             Self::NothingEvaluated { .. } => Some(
                 "name a folder that `cuemark train` or `cuemark bench` wrote, or score a prediction file with \
                  `--pred FILE --truth FILE`"
                     .into(),
             ),
-            Self::Nothing { .. } => {
-                Some("name run folders, `--pred` and `--truth`, or `--dataset` and `--root`".into())
-            }
+            Self::Nothing { .. } => Some("name run folders, `--pred` and `--truth`, or `--dataset` and `--root`".into()),
             Self::File(error) => error.hint(),
             Self::Data(error) => error.hint(),
             Self::Eval(error) => error.hint(),
             Self::Protocol(error) => error.hint(),
+            Self::NoMatrix { .. } => Some("name a TOML file; `cuemark bench --list` names the ready ones".into()),
+            Self::Matrix { hint, .. } => {
+                Some(hint.clone().unwrap_or_else(|| "`docs/benchmark.md` describes matrix files".into()))
+            }
+            Self::Cell { .. } => Some("remove the folder; the matrix will fill it again".into()),
+            Self::OtherSettings { .. } => {
+                Some("pass `--force` to train it anew, or `--out` for another folder".into())
+            }
+            Self::Train(error) => error.hint(),
+            Self::Text(error) => error.hint(),
+            Self::World(error) => error.hint(),
             Self::Table { .. } | Self::Value { .. } => None,
         }
     }

@@ -1,9 +1,14 @@
 //! What benchmarks compare: the figures that papers print, and the ones that cuemark measures.
 //!
 //! [`published`] is the typed store of the field's result tables. [`report`] stores what a run reached beside its
-//! predictions, and writes what a set of such runs shows: tables with intervals, trust cards, figures.
+//! predictions, and writes what a set of such runs shows: tables with intervals, trust cards, figures. [`matrix`] fills
+//! whole tables of runs; [`leaderboard`] keeps their results as data, [`findings`] looks in them
+//! for what papers found.
 
 pub mod error;
+pub mod findings;
+pub mod leaderboard;
+pub mod matrix;
 pub mod published;
 pub mod report;
 

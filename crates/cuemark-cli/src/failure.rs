@@ -20,6 +20,15 @@ pub(crate) const PROBLEMS: u8 = 1;
 
 /// Prints `error:` and, where there is advice, `hint:` to standard error.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    crate::output::say(&format!("error: {}", message(error)));
+    if let Some(hint) = hint(error) {
+        crate::output::say(&format!("hint: {hint}"));
+    }
+    ExitCode::from(PROBLEMS)
+}
+
+/// What went wrong, with its causes.
+pub(crate) fn message(error: &anyhow::Error) -> String {
     let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
     // An error that already quotes its source in its own message does not say it twice.
     let mut message = String::new();
@@ -28,15 +37,11 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
             message = if message.is_empty() { cause } else { format!("{message}: {cause}") };
         }
     }
-    crate::output::say(&format!("error: {message}"));
-    if let Some(hint) = hint(error) {
-        crate::output::say(&format!("hint: {hint}"));
-    }
-    ExitCode::from(PROBLEMS)
+    message
 }
 
 /// The advice of the first error in the chain that has some.
-fn hint(error: &anyhow::Error) -> Option<String> {
+pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         None.or_else(|| cause.downcast_ref::<ReadError>()?.hint())
             .or_else(|| cause.downcast_ref::<DataError>()?.hint())

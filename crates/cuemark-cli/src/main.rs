@@ -3,9 +3,11 @@
 mod commands;
 mod failure;
 mod input;
+mod matrix_run;
 mod output;
 mod progress;
 mod similarity;
+mod stop;
 
 use clap::Parser;
 

@@ -91,13 +91,25 @@ impl Reader {
     }
 }
 
-/// Queries that a file of parses does not have are parsed by ourselves: people bring new sentences.
+/// Queries that a file of parses does not have are parsed by ourselves: people bring new sentences, and rewritten ones keep
+/// their ids. A model that is asked with the verb masked must not be told the verb by the parse of the old sentence.
 struct WithFallback(ParseFile);
 
 impl ParseProvider for WithFallback {
     fn parse(&self, query: &Query) -> cuemark_text::Result<Cow<'_, Parse>> {
-        self.0.parse(query).or_else(|_| ShallowParser.parse(query).map(|parse| Cow::Owned(parse.into_owned())))
+        match self.0.parse(query) {
+            Ok(parse) if is_of(&parse, &query.text) => Ok(parse),
+            _ => ShallowParser.parse(query).map(|parse| Cow::Owned(parse.into_owned())),
+        }
     }
+}
+
+/// Whether the parse is of this sentence; parsers differ in how they cut words and in what they do with marks.
+fn is_of(parse: &Parse, sentence: &str) -> bool {
+    fn letters(text: &str) -> impl Iterator<Item = char> {
+        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase)
+    }
+    parse.tokens.iter().flat_map(|token| letters(&token.text)).eq(letters(sentence))
 }
 
 /// The most frequent verbs of the queries, each in the form in which it occurs most often; the most frequent first.
@@ -113,4 +125,32 @@ pub(crate) fn frequent_verbs(train: &[Truth], vocabulary: &Vocabulary) -> Vec<St
     // The vocabulary lists frequent words first, so the first form found is the most frequent one.
     let form = |verb: &String| vocabulary.words().iter().find(|word| verb_lemma(word) == *verb).cloned();
     counted.iter().filter_map(|(verb, _)| form(verb)).take(VERBS).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic
+mod tests {
+    use super::*;
+    use cuemark_core::QueryId;
+
+    #[test]
+    fn a_rewritten_query_is_not_given_the_parse_of_the_old_sentence() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = camino::Utf8PathBuf::from_path_buf(folder.path().join("parses.jsonl")).unwrap();
+        let token = |text: &str, tag: &str| format!(r#"{{"text":"{text}","tag":"{tag}","bytes":[0,1]}}"#);
+        let line = format!(
+            r#"{{"qid":"1","tokens":[{},{},{}]}}"#,
+            token("She", "PRON"),
+            token("ca", "AUX"),
+            token("n't", "PART")
+        );
+        std::fs::write(&path, line + "\n").unwrap();
+        let provider = WithFallback(ParseFile::read(&Source::new(&path)).unwrap());
+        let words = |text: &str| {
+            let query = Query { id: QueryId::new("1"), text: text.to_owned() };
+            provider.parse(&query).unwrap().tokens.iter().map(|token| token.text.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(words("she can't."), ["She", "ca", "n't"], "cut and marked otherwise, but the same sentence");
+        assert!(!words("she [MASK]").contains(&"ca".to_owned()));
+    }
 }

@@ -1,5 +1,6 @@
 //! One command, one file.
 
+mod bench;
 mod compare;
 mod data;
 mod demo;
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     Predict(predict::Args),
     /// What runs, prediction files and datasets show: tables, trust cards, figures.
     Report(report::Args),
+    /// Run a matrix of models on datasets, and report on it.
+    Bench(bench::Args),
     /// Splits that expose bias.
     #[command(subcommand)]
     Split(split::Action),
@@ -76,6 +79,7 @@ impl Command {
             Self::Train(args) => train::run(&args),
             Self::Predict(args) => predict::run(&args),
             Self::Report(args) => report::run(&args),
+            Self::Bench(args) => bench::run(&args),
             Self::Split(action) => split::run(&action),
             Self::TextBias(args) => text_bias::run(&args),
             Self::Text(action) => text::run(&action),

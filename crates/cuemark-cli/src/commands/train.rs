@@ -1,8 +1,5 @@
 //! `cuemark train`: a run file in, a run folder out.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use camino::Utf8PathBuf;
 use cuemark_train::{Event, Override, RunFile, RunFolder, Start, TrainOptions, train};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -53,7 +50,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         device: cuemark_tensor::device(&args.device)?,
         folder: folder.clone(),
         start,
-        stop: stop_on_ctrl_c(),
+        stop: crate::stop::on_ctrl_c(),
     };
     let mut told = Told::default();
     let outcome = train(&run, &options, &mut |event| told.tell(event))?;
@@ -111,21 +108,6 @@ fn from_environment() -> Vec<Override> {
 fn from_flag(set: &str) -> anyhow::Result<Override> {
     let (key, value) = set.split_once('=').ok_or_else(|| anyhow::anyhow!("`--set {set}`: expected KEY=VALUE"))?;
     Ok(Override { key: key.trim().to_owned(), value: value.trim().to_owned(), origin: format!("--set {set}") })
-}
-
-/// The first Ctrl-C asks the run to stop after its step, the second ends the program.
-fn stop_on_ctrl_c() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
-    let set = ctrlc::set_handler(move || {
-        if asked.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    });
-    if let Err(error) = set {
-        say(&format!("Ctrl-C will not save the run: {error}"));
-    }
-    stop
 }
 
 /// Progress on a terminal, a line per evaluation everywhere.

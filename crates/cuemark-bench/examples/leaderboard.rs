@@ -1,0 +1,17 @@
+//! Lays the table of `results/runs-*.json` into `README.md` and writes `docs/findings.md`: what `cargo xtask leaderboard` runs.
+
+use camino::Utf8Path;
+use cuemark_bench::findings::findings;
+use cuemark_bench::leaderboard::{laid_into, read_folder, table};
+use cuemark_formats::{Overwrite, ReadError, Source, WholeFile};
+
+fn main() -> cuemark_bench::Result<()> {
+    let root = Utf8Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let readme = root.join("README.md");
+    let text = Source::new(&readme).text()?;
+    let files = read_folder(&root.join("results"))?;
+    let fresh = laid_into(&text, &table(&files));
+    let fresh = fresh.ok_or_else(|| ReadError::file(&readme, "has no place for the leaderboard"))?;
+    WholeFile::write_all_to(readme, Overwrite::Force, fresh.as_bytes())?;
+    Ok(WholeFile::write_all_to(root.join("docs/findings.md"), Overwrite::Force, findings(&files).as_bytes())?)
+}

@@ -1,0 +1,107 @@
+//! One square of the matrix: who answers, having learnt from what, and what is asked.
+
+use camino::Utf8PathBuf;
+use cuemark_train::DataConfig;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::file::Protocol;
+use crate::report::{Among, Footage, QueryText};
+
+/// One square of the matrix, with everything that a process needs to fill it: the `cell.json` of its folder.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cell {
+    /// Its folder's name, below `cells/`.
+    pub name: String,
+    /// What the dataset is called.
+    pub dataset: String,
+    /// The dataset's own name.
+    pub dataset_name: String,
+    /// Who cut it into splits.
+    pub protocol: Protocol,
+    /// The model's or baseline's name.
+    pub model: String,
+    /// What sets it apart from others of that name.
+    pub variant: String,
+    /// The label of its features; empty when it looks at none.
+    pub features: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Who answers.
+    pub by: Answerer,
+    /// Where its splits are found.
+    pub data: DataConfig,
+    /// The folder of splits that a protocol made; `None` when they are the dataset's own.
+    pub splits: Option<Utf8PathBuf>,
+    /// What is asked, in order.
+    pub tests: Vec<Asked>,
+    /// Cells that must be done before, by name.
+    pub needs: Vec<String>,
+}
+
+/// Who answers the tests of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Answerer {
+    /// A model, trained first.
+    Model {
+        /// Its run file, everything filled in.
+        run: String,
+        /// Moments per training query, the likest by their captions; `None` learns from the true ones.
+        pseudo_moments: Option<usize>,
+    },
+    /// A guess that never sees a video.
+    Baseline,
+    /// The world's log.
+    Oracle,
+    /// A model of another cell, in the videos that a third one chose.
+    TwoStage {
+        /// The folder of the cell that chooses.
+        first: Utf8PathBuf,
+        /// The folder of the cell that answers.
+        second: Utf8PathBuf,
+        /// Videos that are left of a pool.
+        videos: usize,
+    },
+}
+
+/// One test of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    /// What it is called.
+    pub name: String,
+    /// The split, by name or as a truth file.
+    pub split: String,
+    /// Where each query is searched.
+    pub among: Among,
+    /// What is done to the queries.
+    pub text: QueryText,
+    /// What the model is shown.
+    pub footage: Footage,
+    /// Answers kept per query; `None` leaves it to the run file and the metrics.
+    pub answers: Option<usize>,
+    /// Metrics; none leaves it to the report.
+    pub metrics: Vec<String>,
+    /// A published evaluator to agree with.
+    pub preset: Option<String>,
+}
+
+impl Cell {
+    /// A fingerprint of everything that training depends on; tests may be added without training anew.
+    pub fn training_print(&self) -> String {
+        print_of(&(&self.by, &self.data, &self.splits, self.seed))
+    }
+
+    /// A fingerprint of everything that the answers to `test` depend on.
+    pub fn test_print(&self, test: &Asked) -> String {
+        print_of(&(self.training_print(), test))
+    }
+}
+
+fn print_of(value: &impl Serialize) -> String {
+    // What is hashed has no map without an order and no number that JSON lacks.
+    let text = serde_json::to_vec(value).unwrap_or_default();
+    Sha256::digest(&text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}

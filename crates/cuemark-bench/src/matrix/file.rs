@@ -1,0 +1,524 @@
+//! What is run on what: the TOML file that a matrix starts from.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_metrics::{MetricName, Preset, parse_list};
+use cuemark_world::WorldOptions;
+use indexmap::IndexMap;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use super::ready;
+use crate::report::{Among, Footage, QueryText};
+use crate::{BenchError, Result};
+
+/// A matrix file, checked. Unknown keys are errors.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixFile {
+    /// A short word; the default folder is called after it.
+    pub name: String,
+    /// What the study asks, in a sentence.
+    pub about: String,
+    /// Seeds of every model that names none. Default: 0
+    #[serde(default = "seeds")]
+    pub seeds: Vec<u64>,
+    /// Metrics of every test that names none. Default: the report's.
+    #[serde(default)]
+    pub metrics: Vec<String>,
+    /// Guesses that never see a video, by name, and `oracle` for the world. Default: none
+    #[serde(default)]
+    pub baselines: Vec<String>,
+    /// Cells side by side, where more would spoil what is measured. Default: one per core
+    pub jobs: Option<usize>,
+    /// What is learnt from: one `[[dataset]]` each.
+    pub dataset: Vec<DatasetEntry>,
+    /// What learns: one `[[model]]` each.
+    #[serde(default)]
+    pub model: Vec<ModelEntry>,
+    /// What is asked of every model: one `[[test]]` each.
+    pub test: Vec<TestEntry>,
+    /// What `--quick` changes.
+    #[serde(default)]
+    pub quick: Quick,
+}
+
+/// Data to learn from: `[[dataset]]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatasetEntry {
+    /// A dataset by name, `world` for the built-in one.
+    pub name: String,
+    /// What it is called in results. Default: its name, with its protocol when that is not its own
+    pub label: Option<String>,
+    /// Its folder. The world is filmed when this is left out.
+    pub root: Option<Utf8PathBuf>,
+    /// Knobs of a world that is filmed for this matrix.
+    pub world: Option<WorldKnobs>,
+    /// Who cuts it into splits. Default: own
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Feature stores by label. Left out: the one that the run file names.
+    #[serde(default)]
+    pub features: IndexMap<String, Utf8PathBuf>,
+    /// Datasets whose run files are taken, the first that a model has. Default: its name
+    #[serde(default)]
+    pub runs: Vec<String>,
+    /// The tests that are asked of it, by name. Default: all
+    pub tests: Option<Vec<String>>,
+    /// Keys of the run file that are set for all models.
+    #[serde(default, deserialize_with = "dotted")]
+    pub set: Table,
+}
+
+/// Knobs of the world; what is left out stays as `cuemark world make` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorldKnobs {
+    /// Videos over all splits.
+    pub videos: Option<usize>,
+    /// Every random choice hangs on it.
+    pub seed: Option<u64>,
+    /// How strongly the place of a moment can be guessed, 0 to 1.
+    pub bias: Option<f64>,
+    /// Mean length of a video, in **seconds**.
+    pub length: Option<f64>,
+    /// Events per video.
+    pub events: Option<usize>,
+    /// Share of moments that fill half of their video or more.
+    pub overlong: Option<f64>,
+    /// Words that each meaning may be said with, 1 to 4.
+    pub vocabulary: Option<usize>,
+    /// Standard deviation of the camera's noise, as a fraction of white.
+    pub noise: Option<f64>,
+}
+
+impl WorldKnobs {
+    /// The world that they describe.
+    pub fn options(&self) -> WorldOptions {
+        let usual = WorldOptions::default();
+        WorldOptions {
+            videos: self.videos.unwrap_or(usual.videos),
+            seed: self.seed.unwrap_or(usual.seed),
+            bias: self.bias.unwrap_or(usual.bias),
+            length: self.length.unwrap_or(usual.length),
+            events: self.events.unwrap_or(usual.events),
+            overlong: self.overlong.unwrap_or(usual.overlong),
+            vocabulary: self.vocabulary.unwrap_or(usual.vocabulary),
+            noise: self.noise.unwrap_or(usual.noise),
+            ..usual
+        }
+    }
+}
+
+/// Who cuts a dataset into splits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// Its authors; for the world, the world. Default.
+    #[default]
+    Own,
+    /// The published parts, with a validation split where none is published.
+    Standard,
+    /// Rare places to test-ood.
+    Cd,
+    /// The last tenth by moment centre to test-ood.
+    Centre,
+}
+
+impl Protocol {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Standard => "standard",
+            Self::Cd => "cd",
+            Self::Centre => "centre",
+        }
+    }
+}
+
+/// A model with its settings: `[[model]]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelEntry {
+    /// Its name, as `cuemark models list` has it.
+    pub name: String,
+    /// What sets it apart from others of the same name. Default: nothing
+    #[serde(default)]
+    pub variant: String,
+    /// Its run file: a path, or a name such as `rmmn/world-both-steps`; `{dataset}` stands for the dataset's name.
+    /// Default: `NAME/DATASET`
+    pub run: Option<String>,
+    /// Keys of the run file that are set for it.
+    #[serde(default, deserialize_with = "dotted")]
+    pub set: Table,
+    /// The datasets it learns from, by label. Default: all
+    pub datasets: Option<Vec<String>>,
+    /// Its seeds. Default: the matrix's
+    pub seeds: Option<Vec<u64>>,
+    /// It learns from so many moments per training query, the likest by their captions, instead of the true one.
+    pub pseudo_moments: Option<usize>,
+    /// It is not trained, but answers with the model of the same name after another one has chosen videos.
+    pub first_stage: Option<FirstStage>,
+    /// The tests that are asked of it, by name. Default: all
+    pub tests: Option<Vec<String>>,
+}
+
+/// The model that chooses videos before another one looks for moments in them.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FirstStage {
+    /// Its name; it must be in the matrix too.
+    pub model: String,
+    /// Videos that it leaves.
+    pub videos: usize,
+}
+
+/// What is asked of every model: `[[test]]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestEntry {
+    /// What it is called. Default: the split, and what is changed about it
+    pub name: Option<String>,
+    /// The split, by name or as a truth file.
+    pub split: String,
+    /// Where each query is searched. Default: own
+    #[serde(default)]
+    pub among: Among,
+    /// What is done to the queries. Default: original
+    #[serde(default)]
+    pub text: QueryText,
+    /// What the model is shown. Default: seen
+    #[serde(default)]
+    pub footage: Footage,
+    /// Answers kept per query. Default: the run file's, or as many as the metrics look at
+    pub answers: Option<usize>,
+    /// Metrics. Default: the matrix's
+    #[serde(default)]
+    pub metrics: Vec<String>,
+    /// A published evaluator to agree with.
+    pub preset: Option<String>,
+}
+
+/// What `--quick` changes: `[quick]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quick {
+    /// Videos of a filmed world. Default: 120
+    #[serde(default = "quick_videos")]
+    pub videos: usize,
+    /// Models that are kept, by name. Default: all
+    pub models: Option<Vec<String>>,
+    /// Seeds. Default: the first of each
+    pub seeds: Option<Vec<u64>>,
+    /// Keys of every run file. Default: `train.epochs = 1`
+    #[serde(default = "quick_set", deserialize_with = "dotted")]
+    pub set: Table,
+}
+
+/// Settings under dotted keys, whichever way they were written: `{ train.epochs = 3 }` or `{ "train.epochs" = 3 }`.
+fn dotted<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Table, D::Error> {
+    fn flatten(before: &str, table: Table, flat: &mut Table) {
+        for (key, value) in table {
+            let key = format!("{before}{key}");
+            match value {
+                Value::Table(inner) => flatten(&format!("{key}."), inner, flat),
+                value => {
+                    flat.insert(key, value);
+                }
+            }
+        }
+    }
+    let mut flat = Table::new();
+    flatten("", Table::deserialize(deserializer)?, &mut flat);
+    Ok(flat)
+}
+
+fn seeds() -> Vec<u64> {
+    vec![0]
+}
+
+fn quick_videos() -> usize {
+    120
+}
+
+fn quick_set() -> Table {
+    Table::from_iter([("train.epochs".to_owned(), Value::Integer(1))])
+}
+
+impl Default for Quick {
+    fn default() -> Self {
+        Self { videos: quick_videos(), models: None, seeds: None, set: quick_set() }
+    }
+}
+
+/// Whether a character may stand in a folder's name.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_+.".contains(c)
+}
+
+impl DatasetEntry {
+    /// What it is called in results.
+    pub fn label(&self) -> String {
+        let with_protocol = || match self.protocol {
+            Protocol::Own => self.name.clone(),
+            protocol => format!("{}-{}", self.name, protocol.name()),
+        };
+        self.label.clone().unwrap_or_else(with_protocol)
+    }
+}
+
+impl ModelEntry {
+    /// Its name and variant, as one word that can be a file's name: `N=20` becomes `N_20`.
+    pub fn label(&self) -> String {
+        let safe = |c: char| if is_plain(c) { c } else { '_' };
+        let variant: String = self.variant.chars().map(safe).collect();
+        if variant.is_empty() { self.name.clone() } else { format!("{}+{variant}", self.name) }
+    }
+
+    /// Whether it learns from the dataset of that label.
+    pub fn learns_from(&self, dataset: &str) -> bool {
+        self.datasets.as_ref().is_none_or(|datasets| datasets.iter().any(|label| label == dataset))
+    }
+}
+
+impl TestEntry {
+    /// What it is called in results.
+    pub fn label(&self) -> String {
+        let stem = Utf8Path::new(&self.split).file_stem().unwrap_or(&self.split).to_owned();
+        let changed = [
+            (self.text != QueryText::Original).then(|| self.text.name()),
+            (self.footage != Footage::Seen).then(|| self.footage.name()),
+            (self.among != Among::Own).then(|| self.among.name()),
+        ];
+        let parts = std::iter::once(stem.as_str()).chain(changed.into_iter().flatten());
+        self.name.clone().unwrap_or_else(|| parts.collect::<Vec<_>>().join("."))
+    }
+}
+
+impl MatrixFile {
+    /// Reads a matrix: a file, or the name of a ready one.
+    ///
+    /// # Errors
+    /// For an unknown or missing key, a name that is no metric, preset or baseline, a label that could not be a file's name.
+    pub fn read(path: &Utf8Path) -> Result<Self> {
+        Self::parse(path.as_str(), &ready::matrix_text(path)?)
+    }
+
+    /// The matrix that `text` describes; `path` names it in errors.
+    ///
+    /// # Errors
+    /// As [`MatrixFile::read`].
+    pub fn parse(path: &str, text: &str) -> Result<Self> {
+        let matrix: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| text.get(..span.start).map_or(1, |before| before.lines().count().max(1)));
+            broken(path, line, error.message())
+        })?;
+        matrix.check(path)?;
+        Ok(matrix)
+    }
+
+    fn check(&self, path: &str) -> Result<()> {
+        let fault = |problem: String| BenchError::Matrix { place: path.to_owned(), problem, hint: None };
+        if self.dataset.is_empty() || self.test.is_empty() {
+            return Err(fault("a matrix needs at least one `[[dataset]]` and one `[[test]]`".to_owned()));
+        }
+        if self.model.is_empty() && self.baselines.is_empty() {
+            return Err(fault("nothing is tested: neither a `[[model]]` nor `baselines`".to_owned()));
+        }
+        let labels = |what: &str, labels: Vec<String>| -> Result<Vec<String>> {
+            for (position, label) in labels.iter().enumerate() {
+                if label.is_empty() || label.starts_with('.') || !label.chars().all(is_plain) {
+                    return Err(fault(format!("{what} `{label}`: expected letters, digits and `-_+.`")));
+                }
+                if labels[..position].contains(label) {
+                    return Err(fault(format!("two {what}s are called `{label}`: give one a label or variant")));
+                }
+            }
+            Ok(labels)
+        };
+        labels("matrix", vec![self.name.clone()])?;
+        let datasets = labels("dataset", self.dataset.iter().map(DatasetEntry::label).collect())?;
+        let tests = labels("test", self.test.iter().map(TestEntry::label).collect())?;
+        for dataset in &datasets {
+            let learn = self.model.iter().filter(|model| model.learns_from(dataset));
+            labels("model", learn.map(ModelEntry::label).collect())?;
+        }
+        for dataset in &self.dataset {
+            labels("feature store", dataset.features.keys().cloned().collect())?;
+            known(path, "dataset.tests", dataset.tests.as_deref(), &tests)?;
+            if dataset.name != WORLD && dataset.root.is_none() {
+                return Err(fault(format!("dataset `{}`: `root` is missing: where is it?", dataset.label())));
+            }
+            if let Some(knobs) = &dataset.world {
+                knobs.options().check()?;
+            }
+        }
+        for model in &self.model {
+            known(path, "model.datasets", model.datasets.as_deref(), &datasets)?;
+            known(path, "model.tests", model.tests.as_deref(), &tests)?;
+            if let Some(first) = &model.first_stage {
+                let names: Vec<String> = self.model.iter().filter(|other| other.first_stage.is_none()).map(ModelEntry::label).collect();
+                known(path, "model.first_stage", Some(std::slice::from_ref(&first.model)), &names)?;
+                known(path, "model.name", Some(std::slice::from_ref(&model.name)), &names)?;
+            }
+        }
+        let mut baselines: Vec<String> = cuemark_protocols::baselines::BASELINES.iter().map(|card| card.name.to_owned()).collect();
+        baselines.push(ORACLE.to_owned());
+        known(path, "baselines", Some(&self.baselines), &baselines)?;
+        for (position, test) in self.test.iter().enumerate() {
+            let same = |other: &&TestEntry| {
+                let of = |test: &TestEntry| (test.split.clone(), test.text, test.footage, test.among);
+                of(other) == of(test)
+            };
+            if let Some(other) = self.test[..position].iter().find(same) {
+                let problem = format!("tests `{}` and `{}` ask the same: give one all the metrics", other.label(), test.label());
+                return Err(fault(problem));
+            }
+            metrics(&test.metrics)?;
+            test.preset.as_deref().map(str::parse::<Preset>).transpose()?;
+        }
+        metrics(&self.metrics)?;
+        Ok(())
+    }
+
+    /// The same, small: a minute instead of hours.
+    #[must_use]
+    pub fn quickened(mut self) -> Self {
+        let quick = self.quick.clone();
+        for dataset in &mut self.dataset {
+            if dataset.name == WORLD && dataset.root.is_none() {
+                dataset.world.get_or_insert_default().videos = Some(quick.videos);
+            }
+            dataset.set.extend(quick.set.clone());
+        }
+        if let Some(kept) = &quick.models {
+            self.model.retain(|model| kept.contains(&model.name));
+        }
+        let first = |seeds: &[u64]| quick.seeds.clone().unwrap_or_else(|| seeds.iter().take(1).copied().collect());
+        self.seeds = first(&self.seeds);
+        for model in &mut self.model {
+            model.seeds = model.seeds.as_deref().map(first);
+            // What is quick wins over what the model says.
+            for key in quick.set.keys() {
+                model.set.remove(key);
+            }
+        }
+        self
+    }
+}
+
+/// The metrics called so; none for none.
+pub(super) fn metrics(names: &[String]) -> Result<Vec<MetricName>> {
+    let lists = names.iter().map(|name| parse_list(name)).collect::<std::result::Result<Vec<_>, _>>()?;
+    Ok(lists.concat())
+}
+
+/// The dataset that `cuemark world make` writes.
+pub(super) const WORLD: &str = "world";
+
+/// Who answers from the world's log.
+pub(super) const ORACLE: &str = "oracle";
+
+fn known(path: &str, key: &str, names: Option<&[String]>, known: &[String]) -> Result<()> {
+    let Some(unknown) = names.unwrap_or_default().iter().find(|name| !known.contains(name)) else { return Ok(()) };
+    let problem = format!("`{key}`: there is no `{unknown}`");
+    Err(BenchError::Matrix { place: path.to_owned(), problem, hint: Some(nearest(unknown, known.iter().map(String::as_str))) })
+}
+
+fn broken(path: &str, line: usize, message: &str) -> BenchError {
+    let place = format!("{path}:{line}");
+    let message = message.trim();
+    let field = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
+    let Some((unknown, known)) = field else {
+        return BenchError::Matrix { place, problem: message.replace('\n', " "), hint: None };
+    };
+    let known = known.split('`').skip(1).step_by(2);
+    BenchError::Matrix { place, problem: format!("unknown key `{unknown}`"), hint: Some(nearest(unknown, known)) }
+}
+
+fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.collect();
+    let alike = |name: &&str| strsim::jaro_winkler(name, unknown);
+    match known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))) {
+        Some(name) if alike(name) > 0.7 => format!("did you mean `{name}`?"),
+        _ => format!("known: {}", known.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = "
+name = 'small'
+about = 'a test'
+[[dataset]]
+name = 'world'
+[[model]]
+name = '2d-tan'
+set = { train.epochs = 3 }
+[[test]]
+split = 'test-iid'
+";
+
+    fn problem(text: &str) -> (String, String) {
+        let error = MatrixFile::parse("m.toml", text).unwrap_err();
+        (error.to_string(), error.hint().unwrap_or_default())
+    }
+
+    #[test]
+    fn defaults_are_filled_in() {
+        let matrix = MatrixFile::parse("m.toml", SMALL).unwrap();
+        assert_eq!((matrix.seeds.as_slice(), matrix.test[0].label().as_str()), (&[0][..], "test-iid"));
+        assert_eq!(matrix.dataset[0].label(), "world");
+    }
+
+    #[test]
+    fn a_misspelt_key_is_named_with_its_line_and_the_right_one() {
+        let (error, hint) = problem(&SMALL.replace("about", "abuot"));
+        assert_eq!((error.as_str(), hint.as_str()), ("m.toml:3: unknown key `abuot`", "did you mean `about`?"));
+        let (error, hint) = problem(&SMALL.replace("split =", "spilt ="));
+        assert!(error.contains("unknown key `spilt`"), "{error}");
+        assert_eq!(hint, "did you mean `split`?");
+    }
+
+    #[test]
+    fn names_that_are_nothing_are_named() {
+        for (from, to, expected) in [
+            ("about = 'a test'", "about = ''\nbaselines = ['bias-mod']", "there is no `bias-mod`"),
+            ("split = 'test-iid'", "split = 'test-iid'\nmetrics = ['R@1,IuO=0.5']", "R@1,IuO=0.5"),
+            ("set = { train.epochs = 3 }", "datasets = ['wrld']", "there is no `wrld`"),
+            ("name = 'world'", "name = 'world'\nlabel = '../up'", "expected letters"),
+            ("name = 'world'", "name = 'charades-sta'", "`root` is missing"),
+            ("[[test]]", "[[model]]\nname = '2d-tan'\n[[test]]", "two models are called `2d-tan`"),
+            ("name = 'world'", "name = 'world'\nworld = { bias = 2.0 }", "not between 0 and 1"),
+        ] {
+            let (error, _) = problem(&SMALL.replace(from, to));
+            assert!(error.contains(expected), "{to}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_test_is_called_after_what_is_changed() {
+        let text = SMALL.replace("split = 'test-iid'", "split = 'pools'\namong = 'pool'\ntext = 'mask-verb'");
+        assert_eq!(MatrixFile::parse("m.toml", &text).unwrap().test[0].label(), "pools.mask-verb.pool");
+    }
+
+    #[test]
+    fn quick_is_smaller_and_wins_over_the_models_own_settings() {
+        let text = SMALL.replace("name = 'small'", "name = 'small'\nseeds = [4, 5]");
+        let quick = MatrixFile::parse("m.toml", &text).unwrap().quickened();
+        assert_eq!(quick.dataset[0].world.unwrap().videos, Some(120));
+        assert_eq!((quick.seeds.as_slice(), quick.dataset[0].set["train.epochs"].as_integer()), (&[4][..], Some(1)));
+    }
+
+    #[test]
+    fn every_ready_matrix_parses() {
+        for (name, text) in ready::matrices() {
+            let matrix = MatrixFile::parse(name, text).unwrap();
+            assert_eq!(matrix.name, name);
+            let _ = matrix.quickened();
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! A matrix of runs: datasets × protocols × models × features × seeds, each cell a run folder.
+//!
+//! [`MatrixFile`] says what is run on what; [`expand`] lists the cells and what this machine lacks; [`prepare`] makes the
+//! data that the matrix brings itself; [`run`] fills the cells, each in a process of its own that calls [`work`]; the
+//! [`Account`] says what became of every one.
+
+mod account;
+mod cell;
+mod expand;
+mod file;
+mod memory;
+mod notes;
+mod prepare;
+mod ready;
+mod run;
+mod work;
+
+pub use account::{Account, CellAccount, State};
+pub use cell::{Answerer, Asked, Cell};
+pub use expand::{Absent, Expanded, Made, expand};
+pub use file::{DatasetEntry, FirstStage, MatrixFile, ModelEntry, Protocol, Quick, TestEntry, WorldKnobs};
+pub use memory::{available, parse_bytes};
+pub(crate) use notes::{DoneNote, TrainedNote, evaluation};
+pub use prepare::prepare;
+pub use ready::matrices;
+pub use run::{Happening, Launch, RunOptions, run};
+pub use work::{Ended, Told, WorkOptions, work};
