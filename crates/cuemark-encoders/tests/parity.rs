@@ -80,10 +80,14 @@ fn a_folder_in_the_layout_of_sentence_transformers_says_how_to_pool() {
     let vectors = load().encode(&["snow falls", "snow falls on the empty street"]).unwrap();
     assert!((vectors[0].iter().map(|value| value * value).sum::<f32>() - 1.0).abs() < 1e-5);
     // Four tokens, two of them special: whatever follows the first pieces is cut.
-    assert_eq!(vectors[0], load().encode(&["snow falls and falls and falls"]).unwrap()[0]);
+    let apart = |sentence: &str| {
+        let other = load().encode(&[sentence]).unwrap().concat();
+        other.iter().zip(&vectors[0]).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+    };
+    assert!(apart("snow falls and falls and falls") < 1e-6);
     // The same network, pooled by its first token.
     std::fs::write(path.join("1_Pooling/config.json"), r#"{"pooling_mode_cls_token":true}"#).unwrap();
-    assert_ne!(vectors[0], load().encode(&["snow falls"]).unwrap()[0]);
+    assert!(apart("snow falls") > 1e-3);
     // A recipe whose path leads elsewhere, and one with a layer that we do not have.
     std::fs::write(path.join("modules.json"), format!("[{}]", pooling.replace("1_Pooling", "../elsewhere"))).unwrap();
     assert!(refused(&path).contains("is no folder of this model"));
