@@ -16,6 +16,7 @@ mod split;
 mod text;
 mod text_bias;
 mod train;
+mod weights;
 mod world;
 
 use clap::Subcommand;
@@ -60,6 +61,9 @@ pub(crate) enum Command {
     /// Look at clip features, convert them, hold two stores against each other.
     #[command(subcommand)]
     Features(features::Action),
+    /// Weights of published encoders: what there is, fetching, checking.
+    #[command(subcommand)]
+    Weights(weights::Action),
     /// What people reach against each other.
     HumanCeiling(human_ceiling::Args),
     /// The built-in synthetic world: films of coloured shapes in which the truth is known.
@@ -86,6 +90,7 @@ impl Command {
             Self::Pool(action) => pool::run(&action),
             Self::Rank(action) => rank::run(action),
             Self::Features(action) => features::run(&action),
+            Self::Weights(action) => weights::run(&action),
             Self::HumanCeiling(args) => human_ceiling::run(&args),
             Self::World(action) => world::run(&action),
             Self::Demo(args) => demo::run(&args),
