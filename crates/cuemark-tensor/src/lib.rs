@@ -5,6 +5,7 @@
 //!   checkpoint, or merely counted;
 //! - [`functional`] has the composed operations that candle lacks or offers without a gradient;
 //! - [`map`] computes convolutions on the valid cells of a start × end map alone;
+//! - [`volume`] convolves and pools stacks of pictures, for networks that only answer;
 //! - [`optim`] steps parameters in place.
 
 mod device;
@@ -12,10 +13,12 @@ pub mod functional;
 #[cfg(feature = "cuda")]
 pub mod kernels;
 pub mod map;
+mod matrix;
 pub mod optim;
 mod params;
 mod pass;
 mod softmax;
+pub mod volume;
 
 pub use candle_core::{DType, Device, Tensor, Var};
 pub use candle_nn::{Init, VarBuilder};
