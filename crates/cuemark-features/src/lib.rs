@@ -7,7 +7,7 @@
 //! Published features come in other layouts. [`open`] takes any of them ([`Layout`]) and hands out one [`FeatureSource`];
 //! [`convert`](convert()) makes a store of it, [`survey`](survey()) counts what is there, [`compare`](compare()) holds two
 //! against each other. [`resample`] and [`Normalise`] are the field's ways to bring rows to a number and a length, [`Pca`] to
-//! a width, [`Prefetch`] has the next videos ready.
+//! a width, [`Prefetch`] has the next videos ready. [`video`] takes the frames out of video files.
 
 mod array;
 mod compare;
@@ -29,9 +29,11 @@ mod recipe;
 pub mod resample;
 mod shard;
 mod source;
+mod spool;
 mod store;
 mod survey;
 mod variant;
+pub mod video;
 mod writer;
 
 pub use compare::{Comparison, VideoComparison, compare};
@@ -49,6 +51,7 @@ pub use recipe::{Recipe, RowTime};
 pub use resample::Resample;
 pub use shard::Covers;
 pub use source::{FeatureSource, Origin};
+pub use spool::RowSpool;
 pub use store::{FeatureStore, StoreCheck};
 pub use survey::{BadVideo, StreamSurvey, Unreadable, Width, survey};
 pub use variant::FeatureVariant;
