@@ -24,6 +24,8 @@ pub(crate) const SCIPY: Package = Package { import: "scipy", name: "scipy" };
 pub(crate) const SKLEARN: Package = Package { import: "sklearn", name: "scikit-learn" };
 /// Tensors, networks and optimisers.
 pub(crate) const TORCH: Package = Package { import: "torch", name: "torch" };
+/// Video decoding.
+pub(crate) const PYAV: Package = Package { import: "av", name: "av" };
 
 /// Python with `packages` installed; made on the first call, kept afterwards.
 pub(crate) fn interpreter(packages: &[Package]) -> Result<PathBuf> {

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use cuemark_data::DataError;
+use cuemark_encoders::EncodeError;
 use cuemark_features::FeatureError;
 use cuemark_formats::{ReadError, UnknownFormat};
 use cuemark_metrics::EvalError;
@@ -40,6 +41,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         None.or_else(|| cause.downcast_ref::<ReadError>()?.hint())
             .or_else(|| cause.downcast_ref::<DataError>()?.hint())
             .or_else(|| cause.downcast_ref::<FeatureError>()?.hint())
+            .or_else(|| cause.downcast_ref::<EncodeError>()?.hint())
             .or_else(|| cause.downcast_ref::<EvalError>()?.hint())
             .or_else(|| cause.downcast_ref::<ProtocolError>()?.hint())
             .or_else(|| cause.downcast_ref::<TextError>()?.hint())

@@ -140,7 +140,8 @@ fn files_without_pictures_say_what_they_are() {
     assert_eq!(said(&sound).to_string(), format!("{sound}: has no pictures, only audio"));
     assert_eq!(said(&empty).to_string(), format!("{empty}: is empty: 0 bytes"));
     assert_eq!(said(&cover).to_string(), format!("{cover}: has no moving pictures, only a cover image"));
-    assert!(said(&text).to_string().contains("Invalid data"), "{}", said(&text));
+    let words = said(&text).to_string();
+    assert!(words.contains("moov atom") || words.contains("Invalid data"), "{words}");
     assert!(said(&folder).to_string().ends_with("is a folder"));
     assert!(matches!(said(&folder.join("gone.mp4")), FeatureError::File(_)));
     assert!(said(&text).hint().is_some());

@@ -101,7 +101,8 @@ impl Shard {
         (index < of).then_some(Self { index, of })
     }
 
-    fn takes(self, place: usize) -> bool {
+    /// Whether the video at `place` of the sorted list, counted from 0, belongs to this share.
+    pub fn takes(self, place: usize) -> bool {
         place % self.of == self.index
     }
 }

@@ -217,9 +217,13 @@ impl Build<'_> {
         let (kernel, norm) = match self.names {
             Names::Flax => {
                 let kernel = self.vb.get((t, h, w, c_in, c_out), &format!("params/{flax}/Conv_0/kernel"))?;
-                let of = |kind: &str, last: &str| self.vb.get(c_out, &format!("{kind}/{flax}/BatchNorm_0/{last}"));
-                let (mean, var) = (of("batch_stats", "mean")?, of("batch_stats", "var")?);
-                (kernel, Norm::new(None, &of("params", "bias")?, &mean, &var, EPS)?)
+                let bias = self.vb.get(c_out, &format!("params/{flax}/BatchNorm_0/bias"))?;
+                // Statistics were kept as volumes of one place.
+                let of = |last: &str| {
+                    let name = format!("batch_stats/{flax}/BatchNorm_0/{last}");
+                    self.vb.get((1, 1, 1, 1, c_out), &name)?.flatten_all()
+                };
+                (kernel, Norm::new(None, &bias, &of("mean")?, &of("var")?, EPS)?)
             }
             Names::PyTorch => {
                 let kernel = self.vb.get((c_out, c_in, t, h, w), &format!("{torch}.conv3d.weight"))?;

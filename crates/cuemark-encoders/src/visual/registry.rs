@@ -39,7 +39,7 @@ pub struct EncoderCard {
     /// What it looks at.
     pub looks: Looks,
     /// Makes the network.
-    pub make: fn(&VarBuilder) -> Result<AnyNetwork>,
+    pub make: fn(&VarBuilder<'static>) -> Result<AnyNetwork>,
 }
 
 /// The middle 224 of a picture whose shorter side is 256: what most networks were tested on.

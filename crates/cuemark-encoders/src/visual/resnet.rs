@@ -20,7 +20,7 @@ impl ResNet {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    pub fn of_18(vb: &VarBuilder) -> Result<Self> {
+    pub fn of_18(vb: &VarBuilder<'static>) -> Result<Self> {
         Ok(Self { network: resnet::resnet18_no_final_layer(vb.clone())?, width: 512 })
     }
 
@@ -28,7 +28,7 @@ impl ResNet {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    pub fn of_50(vb: &VarBuilder) -> Result<Self> {
+    pub fn of_50(vb: &VarBuilder<'static>) -> Result<Self> {
         Ok(Self { network: resnet::resnet50_no_final_layer(vb.clone())?, width: 2048 })
     }
 
@@ -36,15 +36,15 @@ impl ResNet {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    pub fn of_152(vb: &VarBuilder) -> Result<Self> {
+    pub fn of_152(vb: &VarBuilder<'static>) -> Result<Self> {
         Ok(Self { network: resnet::resnet152_no_final_layer(vb.clone())?, width: 2048 })
     }
 
-    pub(super) fn network_50(vb: &VarBuilder) -> Result<AnyNetwork> {
+    pub(super) fn network_50(vb: &VarBuilder<'static>) -> Result<AnyNetwork> {
         Ok(Box::new(Self::of_50(vb)?))
     }
 
-    pub(super) fn network_152(vb: &VarBuilder) -> Result<AnyNetwork> {
+    pub(super) fn network_152(vb: &VarBuilder<'static>) -> Result<AnyNetwork> {
         Ok(Box::new(Self::of_152(vb)?))
     }
 }
