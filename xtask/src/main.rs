@@ -11,6 +11,7 @@ mod python;
 mod tally;
 mod test;
 mod verify;
+mod weights;
 
 use std::process::ExitCode;
 

@@ -27,6 +27,10 @@ pub(crate) const TORCH: Package = Package { import: "torch", name: "torch" };
 /// Video decoding.
 pub(crate) const PYAV: Package = Package { import: "av", name: "av" };
 
+/// Sentence encoders as people run them.
+pub(crate) const SENTENCE_TRANSFORMERS: Package =
+    Package { import: "sentence_transformers", name: "sentence-transformers" };
+
 /// Python with `packages` installed; made on the first call, kept afterwards.
 pub(crate) fn interpreter(packages: &[Package]) -> Result<PathBuf> {
     let folder = target_folder()?.join("xtask-venv");

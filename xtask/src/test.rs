@@ -8,6 +8,7 @@ use anyhow::Result;
 use crate::needs;
 use crate::process::{cargo, scratch_folder, watch};
 use crate::tally::Tally;
+use crate::weights;
 
 /// One command of the suite.
 struct Step {
@@ -28,6 +29,9 @@ enum Counts {
 /// The C libraries behind published feature layouts: off for users who do not ask, on for the tests.
 const FEATURES: &str = "--features=cuemark-cli/hdf5,cuemark-cli/lmdb";
 
+/// The step before which weights are pulled: the program that pulls them has been built by then.
+const TESTS: &str = "tests";
+
 /// In order; a later step runs even when an earlier one failed.
 const STEPS: &[Step] = &[
     Step { name: "format", cargo: &["fmt", "--all", "--", "--check"], counts: Counts::Itself },
@@ -38,7 +42,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "build", cargo: &["build", "--workspace", FEATURES], counts: Counts::Itself },
     Step {
-        name: "tests",
+        name: TESTS,
         cargo: &["nextest", "run", "--workspace", FEATURES, "--no-fail-fast"],
         counts: Counts::Runners,
     },
@@ -62,6 +66,10 @@ pub(crate) fn run() -> Result<ExitCode> {
     let needs = Tally::one(needs::meet()?);
     note("system packages", needs, &mut total, &mut failed);
     for step in STEPS {
+        if step.name == TESTS {
+            heading("weights");
+            weights::pull()?;
+        }
         heading(step.name);
         let tally = run_step(step, &skipped)?;
         note(step.name, tally, &mut total, &mut failed);
@@ -92,7 +100,7 @@ fn run_step(step: &Step, skipped: &Path) -> Result<Tally> {
         arguments => arguments,
     };
     let mut command = cargo(arguments);
-    command.env("CUEMARK_SKIPPED_LOG", skipped);
+    command.env("CUEMARK_SKIPPED_LOG", skipped).env("CUEMARK_CACHE", weights::cache()?);
     if std::env::var_os("CI").is_some() {
         // Nothing is built twice there, so what incremental builds write would only cost time and disk.
         command.env("CARGO_INCREMENTAL", "0");

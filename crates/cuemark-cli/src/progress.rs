@@ -11,3 +11,13 @@ pub(crate) fn bar(total: usize, what: &'static str) -> ProgressBar {
         Err(_) => bar,
     }
 }
+
+/// A bar of `total` bytes, called `what`.
+pub(crate) fn bytes(total: u64, what: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
+    let bar = ProgressBar::new(total).with_message(what);
+    match style {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

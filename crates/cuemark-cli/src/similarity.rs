@@ -1,35 +1,94 @@
 //! Which similarity a protocol compares sentences by.
 
+use anyhow::Context as _;
 use clap::Args;
 use cuemark_core::Truth;
+use cuemark_encoders::text;
+use cuemark_encoders::weights::{self, Cache, Standing};
 use cuemark_formats::Source;
+use cuemark_tensor::Device;
 use cuemark_text::similarity::{Bm25, Embeddings, MatrixFile, Similarity, Tfidf, Vectors};
+
+use crate::{output, progress};
+
+/// The encoder that compares sentences when nobody says which.
+const USUAL: &str = "minilm";
+/// Sentences that are encoded between two looks at the bar.
+const STEP: usize = 1024;
 
 /// Where similarities come from.
 #[derive(Debug, Args)]
 pub(crate) struct SimilarityArgs {
-    /// `tfidf`, `bm25`, `matrix:FILE` (.npy or .csv, a row per sentence on the left) or `vectors:LEFT.npy,RIGHT.npy`.
-    #[arg(long, value_name = "PROVIDER", default_value = "tfidf")]
-    similarity: String,
+    /// `minilm`, `tfidf`, `bm25`, `encoder:NAME|PATH` (see `weights list`), `matrix:FILE` (.npy or .csv, a row per sentence on
+    /// the left) or `vectors:LEFT.npy,RIGHT.npy`. Default: `minilm` where its weights are cached, else `tfidf`.
+    #[arg(long, value_name = "PROVIDER")]
+    similarity: Option<String>,
 }
 
 impl SimilarityArgs {
-    /// Compares the sentences of `left` with those of `right`.
+    /// Compares the sentences of `left` with those of `right`. Which provider it is stands in its name, and on standard error
+    /// when nobody chose it.
     pub(crate) fn between(&self, left: &[Truth], right: &[Truth]) -> anyhow::Result<Box<dyn Similarity>> {
         let texts = |truths: &[Truth]| truths.iter().map(|truth| truth.query.text.clone()).collect::<Vec<String>>();
         let vectors = |path: &str| Vectors::read(&Source::new(path));
-        Ok(match self.similarity.split_once(':') {
-            None if self.similarity == "tfidf" => Box::new(Tfidf::new(&texts(left), &texts(right))),
-            None if self.similarity == "bm25" => Box::new(Bm25::new(&texts(left), &texts(right))),
+        let provider = match &self.similarity {
+            Some(provider) => provider.as_str(),
+            None => usual()?,
+        };
+        Ok(match provider.split_once(':') {
+            None if provider == "tfidf" => Box::new(Tfidf::new(&texts(left), &texts(right))),
+            None if provider == "bm25" => Box::new(Bm25::new(&texts(left), &texts(right))),
+            None if provider == USUAL => Box::new(encoded(USUAL, &texts(left), &texts(right))?),
+            Some(("encoder", what)) => Box::new(encoded(what, &texts(left), &texts(right))?),
             Some(("matrix", path)) => Box::new(MatrixFile::open(&Source::new(path), left.len(), right.len())?),
             Some(("vectors", paths)) => {
                 let (l, r) = paths.split_once(',').unwrap_or((paths, paths));
                 Box::new(Embeddings::new(format!("vectors {paths}"), vectors(l)?, vectors(r)?)?)
             }
             _ => anyhow::bail!(
-                "`--similarity {}` is not tfidf, bm25, matrix:FILE or vectors:LEFT,RIGHT",
-                self.similarity
+                "`--similarity {provider}` is not minilm, tfidf, bm25, encoder:NAME, matrix:FILE or vectors:LEFT,RIGHT"
             ),
         })
     }
+}
+
+/// MiniLM when its weights are cached, else words alone; either way it is said.
+fn usual() -> anyhow::Result<&'static str> {
+    let card = weights::find(USUAL)?;
+    if Cache::of_user().is_ok_and(|cache| cache.standing(card) == Standing::Here) {
+        output::say("similarity by minilm, whose weights are cached; `--similarity tfidf` compares words alone");
+        Ok(USUAL)
+    } else {
+        output::say("similarity by tfidf; `cuemark weights pull minilm` once, and meaning counts too");
+        Ok("tfidf")
+    }
+}
+
+/// Cosine of what the encoder `what` makes of the sentences; equal sentences are encoded once.
+fn encoded(what: &str, left: &[String], right: &[String]) -> anyhow::Result<Embeddings> {
+    let encoder = text::load(what, &Device::Cpu)?;
+    let mut places = std::collections::HashMap::new();
+    let mut sentences: Vec<&str> = Vec::new();
+    for sentence in left.iter().chain(right) {
+        places.entry(sentence.as_str()).or_insert_with(|| {
+            sentences.push(sentence);
+            sentences.len() - 1
+        });
+    }
+    let bar = progress::bar(sentences.len(), "sentences");
+    let mut vectors = Vec::with_capacity(sentences.len());
+    for some in sentences.chunks(STEP) {
+        vectors.extend(encoder.encode(some)?);
+        bar.inc(some.len() as u64);
+    }
+    bar.finish_and_clear();
+    let side = |texts: &[String]| -> anyhow::Result<Vectors> {
+        let mut values = Vec::with_capacity(texts.len() * encoder.width());
+        for text in texts {
+            let vector = places.get(text.as_str()).and_then(|place| vectors.get(*place));
+            values.extend_from_slice(vector.context("a sentence was not encoded")?);
+        }
+        Ok(Vectors::new(encoder.width(), values)?)
+    };
+    Ok(Embeddings::new(encoder.name(), side(left)?, side(right)?)?)
 }

@@ -16,7 +16,7 @@ use crate::visual::{
     ClipEncoder, Clips, ENCODERS, EfficientNetLite, EncoderOptions, I3d, Pixels, Sampling, fingerprint,
 };
 use crate::visual::{check, recipe, unfit};
-use crate::{EncodeError, Result, weights};
+use crate::{EncodeError, Result};
 
 /// Which frames make a clip: two seconds. I3D was trained on 25 frames a second; a third of them do for the space of names and
 /// cost a third.
@@ -73,7 +73,7 @@ impl Concepts {
             let problem = "it takes the pulled weights `i3d`, `efficientnet-lite0` and `minilm`, no file".to_owned();
             return Err(EncodeError::Unfit { path: path.clone(), network: Self::NAME, problem });
         }
-        let text = text::load("minilm", &options.device)?;
+        let text = text::from_folder(&options.locate("minilm")?, &options.device)?;
         Self::new(text.as_ref(), options)
     }
 
@@ -83,7 +83,7 @@ impl Concepts {
     /// When the weights of a classifier are not here or damaged.
     pub fn new(text: &dyn TextEncoder, options: &EncoderOptions) -> Result<Self> {
         let device = options.device.clone();
-        let (i3d, lite) = (weights::locate("i3d")?, weights::locate("efficientnet-lite0")?);
+        let (i3d, lite) = (options.locate("i3d")?, options.locate("efficientnet-lite0")?);
         let (actions, objects) = (i3d.tensors()?, lite.tensors()?);
         let weights = format!("i3d {}, efficientnet-lite0 {}", fingerprint(&actions)?, fingerprint(&objects)?);
         let actions = Params::loaded(actions, &device);

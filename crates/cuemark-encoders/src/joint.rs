@@ -3,7 +3,7 @@
 use crate::concepts::Concepts;
 use crate::text::{self, TextEncoder};
 use crate::visual::{self, ClipEncoder, EncoderOptions};
-use crate::{EncodeError, Result};
+use crate::{EncodeError, Result, weights};
 
 /// The names that [`joint`] takes.
 pub const JOINT: [&str; 2] = [Concepts::NAME, "clip"];
@@ -23,13 +23,16 @@ pub struct Joint {
 pub fn joint(name: &str, options: &EncoderOptions) -> Result<Joint> {
     match name {
         Concepts::NAME => {
-            let text = text::load("minilm", &options.device)?;
+            let text = text::from_folder(&options.locate("minilm")?, &options.device)?;
             let clips = Concepts::new(text.as_ref(), options)?;
             Ok(Joint { text, clips: Box::new(clips) })
         }
         "clip" => {
-            let name = options.weights.as_ref().map_or("clip-vit-base-patch32", |path| path.as_str());
-            Ok(Joint { text: text::load(name, &options.device)?, clips: visual::open("clip", options)? })
+            let folder = match &options.weights {
+                Some(path) => weights::open(path.as_str())?,
+                None => options.locate("clip-vit-base-patch32")?,
+            };
+            Ok(Joint { text: text::from_folder(&folder, &options.device)?, clips: visual::open("clip", options)? })
         }
         _ => Err(EncodeError::NoEncoder { name: name.to_owned(), present: JOINT.join(", ") }),
     }

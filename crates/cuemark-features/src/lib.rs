@@ -8,6 +8,8 @@
 //! [`convert`](convert()) makes a store of it, [`survey`](survey()) counts what is there, [`compare`](compare()) holds two
 //! against each other. [`resample`] and [`Normalise`] are the field's ways to bring rows to a number and a length, [`Pca`] to
 //! a width, [`Prefetch`] has the next videos ready. [`video`] takes the frames out of video files.
+//!
+//! [`tensor_file`] reads weights: named tensors of any shape in safetensors, PyTorch and pickled NumPy files.
 
 mod array;
 mod compare;
@@ -22,6 +24,7 @@ mod missing;
 mod normalise;
 mod number;
 mod pca;
+mod pickle;
 mod precision;
 mod prefetch;
 mod python_literal;
@@ -32,6 +35,7 @@ mod source;
 mod spool;
 mod store;
 mod survey;
+pub mod tensor_file;
 mod variant;
 pub mod video;
 mod writer;

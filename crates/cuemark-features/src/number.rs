@@ -36,6 +36,17 @@ impl Number {
         }
     }
 
+    /// The kind that a PyTorch storage class holds; `None` for what is not a floating-point number.
+    pub(crate) fn from_torch(class: &str) -> Option<Self> {
+        Some(match class {
+            "HalfStorage" => Self::F16,
+            "BFloat16Storage" => Self::Bf16,
+            "FloatStorage" => Self::F32,
+            "DoubleStorage" => Self::F64,
+            _ => return None,
+        })
+    }
+
     /// NumPy's name for it, such as `<f4`; `None` for what is not a floating-point number.
     pub(crate) fn from_numpy(descr: &str) -> Option<(Self, ByteOrder)> {
         let (order, kind) = match descr.split_at_checked(1)? {

@@ -2,7 +2,7 @@
 //!
 //! Small files of our own making lie in `fixtures/` and are always there. Published files lie in a folder beside the
 //! checkout (`../shared`, or where `CUEMARK_SHARED` points) and may be absent: a test that wants one calls [`shared`]
-//! and returns when it answers `None`. `cargo xtask test` lists the tests that did so.
+//! and returns when it answers `None`; so does one that wants published weights and calls [`weights`]. `cargo xtask test` lists the tests that did so.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -11,6 +11,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 /// The environment variable that says where the published files lie.
 pub const SHARED_VARIABLE: &str = "CUEMARK_SHARED";
+
+/// The environment variable that says where weights are cached.
+pub const CACHE_VARIABLE: &str = "CUEMARK_CACHE";
 
 /// The environment variable that names a file to which skipped tests add their names.
 pub const SKIPPED_VARIABLE: &str = "CUEMARK_SKIPPED_LOG";
@@ -33,6 +36,22 @@ pub fn shared(path: &str) -> Option<Utf8PathBuf> {
     let thread = std::thread::current();
     let log = std::env::var(SKIPPED_VARIABLE).ok();
     note_skipped(thread.name().unwrap_or("unnamed test"), log.as_deref().map(Utf8Path::new));
+    None
+}
+
+/// A cache that holds the weights `name`; `None`, with a note of the calling test, when they have not been pulled.
+///
+/// It is the one that `CUEMARK_CACHE` names, or the one into which `cargo xtask test` pulls what tests want.
+pub fn weights(name: &str) -> Option<Utf8PathBuf> {
+    let usual = || workspace().join("target/xtask/cache");
+    let root = std::env::var(CACHE_VARIABLE).map_or_else(|_| usual(), Utf8PathBuf::from);
+    if root.join("weights").join(name).is_dir() {
+        return Some(root);
+    }
+    let thread = std::thread::current();
+    let log = std::env::var(SKIPPED_VARIABLE).ok();
+    let test = format!("{} (weights {name})", thread.name().unwrap_or("unnamed test"));
+    note_skipped(&test, log.as_deref().map(Utf8Path::new));
     None
 }
 

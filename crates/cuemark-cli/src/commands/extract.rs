@@ -62,6 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         &EncoderOptions {
             device: cuemark_tensor::device(&args.device)?,
             weights: args.weights.clone(),
+            cache: None,
             fps: args.fps,
             frames: args.frames,
             stride: args.stride,

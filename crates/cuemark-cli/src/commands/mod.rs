@@ -15,6 +15,7 @@ mod split;
 mod text;
 mod text_bias;
 mod train;
+mod weights;
 mod world;
 
 use clap::Subcommand;
@@ -55,6 +56,9 @@ pub(crate) enum Command {
     /// Extract clip features from videos, look at them, convert them, hold two stores against each other.
     #[command(subcommand)]
     Features(features::Action),
+    /// Weights of published encoders: what there is, fetching, checking.
+    #[command(subcommand)]
+    Weights(weights::Action),
     /// What people reach against each other.
     HumanCeiling(human_ceiling::Args),
     /// The built-in synthetic world: films of coloured shapes in which the truth is known.
@@ -79,6 +83,7 @@ impl Command {
             Self::Pool(action) => pool::run(&action),
             Self::Rank(action) => rank::run(action),
             Self::Features(action) => features::run(&action),
+            Self::Weights(action) => weights::run(&action),
             Self::HumanCeiling(args) => human_ceiling::run(&args),
             Self::World(action) => world::run(&action),
             Self::Demo(args) => demo::run(&args),

@@ -283,10 +283,11 @@ pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
                 json!({ "provider": between.name(), "queries": queries.len(), "removed": removed, "files": written });
             print.result(&told, || {
                 format!(
-                    "{} queries ({} taken out by id, {} by sentence); wrote {}",
+                    "{} queries ({} taken out by id, {} by sentence), the likest by {}; wrote {}",
                     thousands(queries.len()),
                     thousands(removed.by_id),
                     thousands(removed.by_sentence),
+                    between.name(),
                     written.join(", ")
                 )
             })

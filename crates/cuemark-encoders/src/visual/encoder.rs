@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{AnyNetwork, ClipEncoder, Clips, ENCODERS, EncoderCard, Looks, Pool, Sampling};
 use crate::concepts::Concepts;
-use crate::weights::{self, WeightsFolder};
+use crate::weights::{self, Cache, WeightsFolder};
 use crate::{EncodeError, Result};
 
 /// Pictures that go through a network at once: more would only take memory.
@@ -22,6 +22,8 @@ pub struct EncoderOptions {
     pub device: Device,
     /// A file or folder with its weights. Default: those that `cuemark weights pull` fetched
     pub weights: Option<Utf8PathBuf>,
+    /// Where pulled weights lie. Default: the user's cache
+    pub cache: Option<Cache>,
     /// Frames a second. Default: the encoder's own
     pub fps: Option<f64>,
     /// Frames of one clip. Default: the encoder's own
@@ -32,11 +34,19 @@ pub struct EncoderOptions {
 
 impl Default for EncoderOptions {
     fn default() -> Self {
-        Self { device: Device::Cpu, weights: None, fps: None, frames: None, stride: None }
+        Self { device: Device::Cpu, weights: None, cache: None, fps: None, frames: None, stride: None }
     }
 }
 
 impl EncoderOptions {
+    /// Weights that `cuemark weights pull` fetched.
+    pub(crate) fn locate(&self, name: &str) -> Result<WeightsFolder> {
+        match &self.cache {
+            Some(cache) => cache.locate(weights::find(name)?),
+            None => weights::locate(name),
+        }
+    }
+
     /// An encoder's own sampling with what was asked for.
     pub(crate) fn sampling(&self, own: Sampling) -> Result<Sampling> {
         let frames = self.frames.unwrap_or(own.frames);
@@ -63,7 +73,7 @@ pub fn open(name: &str, options: &EncoderOptions) -> Result<Box<dyn ClipEncoder>
     let card = ENCODERS.iter().find(|card| card.name == name).ok_or_else(|| unknown(name))?;
     let folder = match (&options.weights, card.weights) {
         (Some(path), _) => weights::open(path.as_str())?,
-        (None, Some(weights)) => weights::locate(weights)?,
+        (None, Some(name)) => options.locate(name)?,
         (None, None) => return Err(EncodeError::NeedsWeights { encoder: card.name }),
     };
     Ok(Box::new(NetworkEncoder::load(card, &folder, options)?))

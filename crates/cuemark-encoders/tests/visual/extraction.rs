@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 use cuemark_core::VideoId;
 use cuemark_encoders::extract::{ExtractOptions, ExtractReport, Shard, VideoFile, extract_to_store, extract_video};
 use cuemark_encoders::visual::{Clips, EncoderOptions, Sampling};
+use cuemark_encoders::weights::Cache;
 use cuemark_encoders::{ClipEncoder, EncodeError, Result, joint, visual};
 use cuemark_features::video::{Ffmpeg, Filter, Framing};
 use cuemark_features::{FeatureStore, Recipe, RowTime};
@@ -132,7 +133,8 @@ fn concepts_find_the_film_and_the_clip_that_a_sentence_describes() {
         return;
     }
     let Some(videos) = shared_videos() else { return };
-    let joint = joint("concepts", &EncoderOptions::default()).unwrap();
+    let cache = cuemark_testkit::weights("i3d").map(Cache::at);
+    let joint = joint("concepts", &EncoderOptions { cache, ..EncoderOptions::default() }).unwrap();
     let sentence = joint.text.encode(&["two men arm wrestling"]).unwrap().remove(0);
     let cosine = |row: &[f32]| {
         let dot: f32 = row.iter().zip(&sentence).map(|(a, b)| a * b).sum();

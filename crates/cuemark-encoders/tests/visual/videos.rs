@@ -3,16 +3,12 @@
 use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_encoders::weights::{self, WeightsFolder};
+use cuemark_encoders::weights::{Cache, WeightsFolder, find};
 
-/// Weights from the user's cache; `None`, loudly, when they have not been pulled.
+/// Weights that have been pulled; `None`, loudly, when they have not.
 pub fn pulled(name: &str) -> Option<WeightsFolder> {
-    let found = weights::locate(name);
-    if found.is_err() {
-        let test = std::thread::current().name().unwrap_or("unnamed test").to_owned();
-        eprintln!("SKIPPED (weights `{name}` are not pulled): {test}");
-    }
-    found.ok()
+    let cache = Cache::at(cuemark_testkit::weights(name)?);
+    Some(cache.locate(find(name).unwrap()).unwrap())
 }
 
 /// The folder of the three real films.

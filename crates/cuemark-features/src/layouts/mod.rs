@@ -10,9 +10,8 @@ mod hdf5;
 mod lmdb;
 #[cfg(feature = "lmdb")]
 mod msgpack;
-mod npy;
+pub(crate) mod npy;
 mod npz;
-mod pickle;
 mod pt;
 mod windows;
 

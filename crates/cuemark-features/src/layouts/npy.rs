@@ -12,7 +12,7 @@ use crate::number::Number;
 use crate::python_literal::{self, Literal};
 use crate::{Features, Result};
 
-const MAGIC: &[u8] = b"\x93NUMPY";
+pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
 
 pub(super) fn open(folder: &Utf8Path, options: &OpenOptions) -> Result<Files> {
     Files::open(folder, &["npy"], options, read)
@@ -24,11 +24,17 @@ pub(super) fn read(path: &Utf8Path, options: &OpenOptions) -> Result<Features> {
 
 /// The array that `bytes` hold. The error says what is wrong.
 pub(super) fn parse(bytes: &[u8]) -> Result<Features, String> {
+    let (head, numbers) = describe(bytes)?;
+    head.features(numbers)
+}
+
+/// What `bytes` say about their array, and the bytes of its numbers. The error says what is wrong.
+pub(crate) fn describe(bytes: &[u8]) -> Result<(ArrayHead, &[u8]), String> {
     let (header, numbers) = header(bytes).ok_or("is no `.npy` file, or its header is cut short")?;
     // Versions 1 and 2 are Latin-1, but nothing outside ASCII can stand in a header that we accept.
     let header = std::str::from_utf8(header).map_err(|_| "its header is not text")?;
     let header = python_literal::parse(header).map_err(|problem| format!("header: {problem}"))?;
-    head(&header)?.features(numbers)
+    Ok((head(&header)?, numbers))
 }
 
 /// The header's bytes and what follows them.

@@ -15,10 +15,10 @@ use zip::ZipArchive;
 
 use super::Arrays;
 use super::files::{self, Files};
-use super::pickle::{Id, Pickle, Value};
 use crate::array::{ArrayHead, Axes};
 use crate::foreign::OpenOptions;
 use crate::number::{ByteOrder, Number};
+use crate::pickle::{Id, Pickle, Value};
 use crate::{Features, Result};
 
 /// Where one tensor's numbers lie, and how they make an array.
@@ -123,22 +123,13 @@ fn describe(path: &Utf8Path, options: &OpenOptions) -> Result<(Archive, Describe
 
 /// The tensor that a value describes: `_rebuild_tensor_v2(storage, offset, shape, stride, …)`.
 fn tensor(pickle: &Pickle, id: Id, folder: &str) -> Option<Tensor> {
-    let Value::Call { class, arguments } = pickle.value(id) else { return None };
-    let Value::Class(function) = pickle.value(*class) else { return None };
-    let &[storage, offset, shape, stride, ..] = pickle.tuple(*arguments)? else { return None };
-    if !matches!(function.as_str(), "_rebuild_tensor_v2" | "_rebuild_tensor") {
-        return None;
-    }
+    let call = |name: &str| pickle.call_of(id, name);
+    let (arguments, _) = call("_rebuild_tensor_v2").or_else(|| call("_rebuild_tensor"))?;
+    let &[storage, offset, shape, stride, ..] = arguments else { return None };
     let Value::Persistent(description) = pickle.value(storage) else { return None };
     let &[_, class, key, ..] = pickle.tuple(*description)? else { return None };
-    let Value::Class(kind) = pickle.value(class) else { return None };
-    let number = match kind.as_str() {
-        "HalfStorage" => Number::F16,
-        "BFloat16Storage" => Number::Bf16,
-        "FloatStorage" => Number::F32,
-        "DoubleStorage" => Number::F64,
-        _ => return None,
-    };
+    let Value::Class { name: kind, .. } = pickle.value(class) else { return None };
+    let number = Number::from_torch(kind)?;
     let shape = pickle.wholes(shape)?;
     let axes = axes(&shape, &pickle.wholes(stride)?)?;
     let entry = format!("{folder}data/{}", pickle.text(key)?);

@@ -1,70 +1,115 @@
-//! The pickles inside PyTorch files, taken apart and never run.
+//! Pickles, as PyTorch and NumPy leave them in files: taken apart and never run.
 //!
 //! A pickle is a program for a stack machine. This one builds plain values only: a call stays the note of a call, a class the
 //! note of its name. Values lie in one list and point at each other by number, so that sharing costs nothing and no nesting
 //! can exhaust the stack; the list grows by at most one value per instruction.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// The number of a value.
-pub(super) type Id = usize;
+pub(crate) type Id = usize;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
-    /// What a tensor does not need: floats, bytes, `None`.
+pub(crate) enum Value {
+    /// What a tensor does not need: floats, `None`.
     Other,
+    Truth(bool),
     Whole(i64),
     Text(String),
-    /// A class or function, by its last name: `FloatStorage`.
-    Class(String),
+    /// Where bytes lie in the pickle.
+    Bytes(Range<usize>),
+    /// A class or function: `torch`, `FloatStorage`.
+    Class {
+        module: String,
+        name: String,
+    },
     Tuple(Vec<Id>),
     List(Vec<Id>),
     Dict(Vec<(Id, Id)>),
     /// Something that lies outside the pickle, by its description.
     Persistent(Id),
-    /// A call that Python would have made.
+    /// A call that Python would have made, and the state that it would have given the result.
     Call {
         class: Id,
         arguments: Id,
+        state: Option<Id>,
     },
 }
 
 /// All values of one pickle, and which of them is the result.
 #[derive(Debug)]
-pub(super) struct Pickle {
+pub(crate) struct Pickle {
     values: Vec<Value>,
-    pub(super) root: Id,
+    pub(crate) root: Id,
 }
 
 impl Pickle {
     /// The error says what is wrong.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let mut machine =
-            Machine { rest: bytes, values: Vec::new(), stack: Vec::new(), marks: Vec::new(), memo: HashMap::new() };
-        while !machine.step()? {}
-        let root = machine.pop()?;
-        Ok(Self { values: machine.values, root })
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
+        Ok(Self::parse_first(bytes)?.0)
     }
 
-    pub(super) fn value(&self, id: Id) -> &Value {
+    /// The pickle at the start of `bytes`, and what follows it.
+    pub(crate) fn parse_first(bytes: &[u8]) -> Result<(Self, &[u8]), String> {
+        let mut machine = Machine {
+            length: bytes.len(),
+            rest: bytes,
+            values: Vec::new(),
+            stack: Vec::new(),
+            marks: Vec::new(),
+            memo: HashMap::new(),
+        };
+        while !machine.step()? {}
+        let root = machine.pop()?;
+        Ok((Self { values: machine.values, root }, machine.rest))
+    }
+
+    /// The first call, in the order of the file, of something that `known` does not name.
+    pub(crate) fn unknown_call(&self, known: impl Fn(&str, &str) -> bool) -> Option<String> {
+        self.values.iter().find_map(|value| {
+            let Value::Call { class, .. } = value else { return None };
+            match self.value(*class) {
+                Value::Class { module, name } if known(module, name) => None,
+                Value::Class { module, name } => Some(format!("{module}.{name}")),
+                _ => Some("something without a name".to_owned()),
+            }
+        })
+    }
+
+    /// A call of the function or class `name`, wherever it is from: its arguments and the state of its result.
+    pub(crate) fn call_of(&self, id: Id, name: &str) -> Option<(&[Id], Option<Id>)> {
+        let Value::Call { class, arguments, state } = self.value(id) else { return None };
+        matches!(self.value(*class), Value::Class { name: called, .. } if called == name)
+            .then(|| self.tuple(*arguments))
+            .flatten()
+            .map(|arguments| (arguments, *state))
+    }
+
+    /// The descriptions of everything that lies outside.
+    pub(crate) fn persistent(&self) -> impl Iterator<Item = Id> {
+        self.values.iter().filter_map(|value| if let Value::Persistent(id) = value { Some(*id) } else { None })
+    }
+
+    pub(crate) fn value(&self, id: Id) -> &Value {
         self.values.get(id).unwrap_or(&Value::Other)
     }
 
-    pub(super) fn text(&self, id: Id) -> Option<&str> {
+    pub(crate) fn text(&self, id: Id) -> Option<&str> {
         match self.value(id) {
             Value::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    pub(super) fn tuple(&self, id: Id) -> Option<&[Id]> {
+    pub(crate) fn tuple(&self, id: Id) -> Option<&[Id]> {
         match self.value(id) {
             Value::Tuple(items) => Some(items),
             _ => None,
         }
     }
 
-    pub(super) fn whole(&self, id: Id) -> Option<usize> {
+    pub(crate) fn whole(&self, id: Id) -> Option<usize> {
         match self.value(id) {
             Value::Whole(number) => usize::try_from(*number).ok(),
             _ => None,
@@ -72,12 +117,14 @@ impl Pickle {
     }
 
     /// A tuple of whole numbers, such as a shape.
-    pub(super) fn wholes(&self, id: Id) -> Option<Vec<usize>> {
+    pub(crate) fn wholes(&self, id: Id) -> Option<Vec<usize>> {
         self.tuple(id)?.iter().map(|item| self.whole(*item)).collect()
     }
 }
 
 struct Machine<'a> {
+    /// Of the pickle and all that follows it, in bytes.
+    length: usize,
     rest: &'a [u8],
     values: Vec<Value>,
     stack: Vec<Id>,
@@ -96,7 +143,8 @@ impl Machine<'_> {
             0x95 => drop(self.take::<8>()?),
             b'(' => self.marks.push(self.stack.len()),
             b'0' => drop(self.pop()?),
-            b'N' | 0x88 | 0x89 => self.push(Value::Other),
+            b'N' => self.push(Value::Other),
+            0x88 | 0x89 => self.push(Value::Truth(code == 0x88)),
             b'G' => {
                 self.take::<8>()?;
                 self.push(Value::Other);
@@ -126,15 +174,29 @@ impl Machine<'_> {
                 let length = u64::from_le_bytes(self.take()?);
                 self.text(length)?;
             }
+            b'C' => {
+                let [length] = self.take()?;
+                self.bytes(length.into())?;
+            }
+            b'B' => {
+                let length = u32::from_le_bytes(self.take()?);
+                self.bytes(length.into())?;
+            }
+            0x8e => {
+                let length = u64::from_le_bytes(self.take()?);
+                self.bytes(length)?;
+            }
             b'c' => {
-                self.line()?;
-                let name = self.line()?;
-                self.push(Value::Class(name));
+                let (module, name) = (self.line()?, self.line()?);
+                self.push(Value::Class { module, name });
             }
             0x93 => {
-                let (name, _module) = (self.pop()?, self.pop()?);
-                let name = self.values.get(name).cloned();
-                self.push(if let Some(Value::Text(name)) = name { Value::Class(name) } else { Value::Other });
+                let (name, module) = (self.pop()?, self.pop()?);
+                let names = (self.values.get(module).cloned(), self.values.get(name).cloned());
+                let (Some(Value::Text(module)), Some(Value::Text(name))) = names else {
+                    return Err("pickle names a class by what is no text".to_owned());
+                };
+                self.push(Value::Class { module, name });
             }
             b'q' => {
                 let [slot] = self.take()?;
@@ -170,7 +232,7 @@ impl Machine<'_> {
                 self.push(Value::Persistent(description));
             }
             b'R' | 0x81 => self.call()?,
-            b'b' => drop(self.pop()?),
+            b'b' => self.build()?,
             b'a' => {
                 let item = self.pop()?;
                 self.append(vec![item])?;
@@ -206,6 +268,17 @@ impl Machine<'_> {
         self.rest = rest;
         let text = std::str::from_utf8(text).map_err(|_| "pickle holds text that is not UTF-8")?;
         self.push(Value::Text(text.to_owned()));
+        Ok(())
+    }
+
+    fn bytes(&mut self, length: u64) -> Result<(), String> {
+        let start = self.length - self.rest.len();
+        let (taken, rest) = usize::try_from(length)
+            .ok()
+            .and_then(|length| self.rest.split_at_checked(length))
+            .ok_or("pickle is cut short")?;
+        self.rest = rest;
+        self.push(Value::Bytes(start..start + taken.len()));
         Ok(())
     }
 
@@ -261,8 +334,19 @@ impl Machine<'_> {
 
     fn call(&mut self) -> Result<(), String> {
         let (arguments, class) = (self.pop()?, self.pop()?);
-        let ordered = matches!(self.values.get(class), Some(Value::Class(name)) if name == "OrderedDict");
-        self.push(if ordered { Value::Dict(Vec::new()) } else { Value::Call { class, arguments } });
+        let ordered = matches!(self.values.get(class), Some(Value::Class { module, name })
+            if module == "collections" && name == "OrderedDict");
+        self.push(if ordered { Value::Dict(Vec::new()) } else { Value::Call { class, arguments, state: None } });
+        Ok(())
+    }
+
+    /// Python would hand the state to the object; we keep a note of it where there is a note of the object.
+    fn build(&mut self) -> Result<(), String> {
+        let new = self.pop()?;
+        let top = self.stack.last().and_then(|id| self.values.get_mut(*id)).ok_or("stack runs empty")?;
+        if let Value::Call { state, .. } = top {
+            *state = Some(new);
+        }
         Ok(())
     }
 
@@ -307,7 +391,22 @@ mod tests {
     fn a_call_is_noted_and_not_made() {
         let pickle = Pickle::parse(b"cos\nsystem\nX\x02\x00\x00\x00ls\x85R.").unwrap();
         let Value::Call { class, .. } = pickle.value(pickle.root) else { panic!("{pickle:?}") };
-        assert_eq!(pickle.value(*class), &Value::Class("system".to_owned()));
+        assert_eq!(pickle.value(*class), &Value::Class { module: "os".to_owned(), name: "system".to_owned() });
+        assert_eq!(pickle.unknown_call(|module, _| module == "torch"), Some("os.system".to_owned()));
+        assert_eq!(pickle.unknown_call(|module, name| (module, name) == ("os", "system")), None);
+    }
+
+    #[test]
+    fn bytes_and_states_are_kept_and_what_follows_is_handed_back() {
+        // f(b'ab') with the state True, and three bytes that are no part of the pickle.
+        let bytes = b"\x80\x04cm\nf\nC\x02ab\x85R\x88b.xyz";
+        let (pickle, rest) = Pickle::parse_first(bytes).unwrap();
+        assert_eq!(rest, b"xyz");
+        let (arguments, state) = pickle.call_of(pickle.root, "f").unwrap();
+        let &Value::Bytes(ref place) = pickle.value(arguments[0]) else { panic!("{pickle:?}") };
+        assert_eq!(&bytes[place.clone()], b"ab");
+        assert_eq!(pickle.value(state.unwrap()), &Value::Truth(true));
+        assert!(pickle.call_of(pickle.root, "g").is_none());
     }
 
     #[test]

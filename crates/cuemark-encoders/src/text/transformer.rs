@@ -1,0 +1,106 @@
+//! A network of the BERT family with its tokenizer and its pooling: MiniLM, SimCSE, RoBERTa, DistilBERT, BERT.
+
+use candle_core::{Device, Tensor};
+
+use super::TextEncoder;
+use super::batches::batches;
+use super::config::TransformerConfig;
+use super::named::Named;
+use super::network::{ANCHOR, Network, layers_of};
+use super::pooling::{Pool, Recipe};
+use super::tokenizer::{Expected, Tokenizer};
+use crate::Result;
+use crate::weights::WeightsFolder;
+
+/// Tokens that are computed together: enough for the products to run at full speed, few enough for the caches.
+const BATCH_TOKENS: usize = 1024;
+/// Sentences that are split into tokens at a time, so that a long list does not lie in memory twice.
+const BATCH_SENTENCES: usize = 8192;
+
+/// A sentence encoder of the BERT family.
+pub struct Transformer {
+    name: String,
+    width: usize,
+    recipe: Recipe,
+    tokenizer: Tokenizer,
+    network: Network,
+    pool: Pool,
+}
+
+impl Transformer {
+    pub(super) fn load(folder: &WeightsFolder, config: &TransformerConfig, device: &Device) -> Result<Self> {
+        let recipe = Recipe::of(folder)?;
+        let longest = recipe.longest.unwrap_or(usize::MAX).min(config.longest());
+        let first_token = config.family.first_token();
+        let tokenizer = Tokenizer::load(folder, Expected { words: config.words, longest, first_token })?;
+        let named = Named::open(folder, config.family.network(), ANCHOR, device)?;
+        let network = Network::load(&named, config)?;
+        let pool = Pool::load(recipe, &named, config.width)?;
+        named.finish(layers_of(config.family))?;
+        Ok(Self { name: folder.name().to_owned(), width: config.width, recipe, tokenizer, network, pool })
+    }
+
+    /// How rows of tokens become a vector.
+    pub fn recipe(&self) -> Recipe {
+        self.recipe
+    }
+
+    /// The last hidden state of every token of every sentence, `[tokens, width]` each, special tokens included, in the given
+    /// order: what models that read word features are given.
+    ///
+    /// # Errors
+    /// When a sentence cannot be split into tokens, or a tensor operation fails.
+    pub fn token_states(&self, sentences: &[&str]) -> Result<Vec<Tensor>> {
+        let mut states = vec![None; sentences.len()];
+        self.each_batch(sentences, |places, rows, lengths| {
+            let mut start = 0;
+            for (place, length) in places.iter().zip(lengths) {
+                states[*place] = Some(rows.narrow(0, start, *length)?);
+                start += length;
+            }
+            Ok(())
+        })?;
+        Ok(states.into_iter().flatten().collect())
+    }
+
+    /// Hands over the places of sentences that were computed together, all their rows, and their lengths.
+    fn each_batch(
+        &self,
+        sentences: &[&str],
+        mut each: impl FnMut(&[usize], &Tensor, &[usize]) -> Result<()>,
+    ) -> Result<()> {
+        for (part, sentences) in sentences.chunks(BATCH_SENTENCES).enumerate() {
+            let ids = self.tokenizer.ids(sentences)?;
+            let lengths: Vec<usize> = ids.iter().map(Vec::len).collect();
+            for batch in batches(&lengths, BATCH_TOKENS) {
+                let tokens: Vec<&[u32]> = batch.iter().map(|place| ids[*place].as_slice()).collect();
+                let lengths: Vec<usize> = tokens.iter().map(|tokens| tokens.len()).collect();
+                let rows = self.network.forward(&tokens)?;
+                let places: Vec<usize> = batch.iter().map(|place| part * BATCH_SENTENCES + place).collect();
+                each(&places, &rows, &lengths)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TextEncoder for Transformer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn encode(&self, sentences: &[&str]) -> Result<Vec<Vec<f32>>> {
+        let mut vectors = vec![Vec::new(); sentences.len()];
+        self.each_batch(sentences, |places, rows, lengths| {
+            for (place, vector) in places.iter().zip(self.pool.apply(rows, lengths)?) {
+                vectors[*place] = vector;
+            }
+            Ok(())
+        })?;
+        Ok(vectors)
+    }
+}

@@ -1,0 +1,250 @@
+//! Named tensors in the files that people publish weights in.
+//!
+//! Safetensors, PyTorch (a zip archive, and the older kind that is pickles one after the other), NumPy files and pickled trees of
+//! NumPy arrays. Pickles are taken apart and never run: one that would call anything but the constructors of tensors and arrays
+//! is refused by name. What is read takes a few times the size of the file at the most, whatever the file claims.
+
+mod numpy_tree;
+mod safetensors_file;
+mod torch;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+
+use camino::Utf8Path;
+use cuemark_formats::ReadError;
+
+use crate::array::Axes;
+use crate::layouts::npy;
+use crate::number::{ByteOrder, Number};
+
+/// No published weight file comes near this size, in bytes.
+const LARGEST: u64 = 16 << 30;
+/// Half-precision numbers double when they are read, tied weights come twice, and one more for good measure.
+const COPIES: usize = 5;
+/// Tensors of one file; the largest published networks have a few thousand.
+const MOST_TENSORS: usize = 1 << 18;
+
+/// Numbers of some shape, the last axis running fastest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedTensor {
+    /// The length of every axis; empty for a single number.
+    pub shape: Vec<usize>,
+    /// As many as the product of the shape, widened or rounded to single precision.
+    pub values: Vec<f32>,
+}
+
+/// Reads every floating-point tensor of a weight file, whatever its kind, by name.
+///
+/// The kind is told by content. Names are those of the file; the levels of a tree of arrays are joined by `/`, those of nested
+/// PyTorch dictionaries by `.`; the one array of a NumPy file is called `array`. Tensors of whole numbers (positions, counts of batches) are left out.
+///
+/// # Errors
+/// When the file cannot be read, is damaged, of no known kind, holds no tensor, or is a pickle that would call anything else
+/// than what makes a tensor. Nothing of a pickle is run either way.
+pub fn read(path: &Utf8Path) -> Result<BTreeMap<String, NamedTensor>, ReadError> {
+    let io = |source| ReadError::Io { path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    File::open(path).map_err(io)?.take(LARGEST + 1).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(ReadError::TooLarge { path: path.to_owned(), what: "the file".to_owned(), limit: LARGEST });
+    }
+    let fault = |problem: String| {
+        ReadError::file(path, problem).with_hint("the file is damaged or not a weight file: get it again from where it came")
+    };
+    let tensors = parse(&bytes).map_err(fault)?;
+    if tensors.is_empty() {
+        return Err(fault("holds no floating-point tensor".to_owned()));
+    }
+    Ok(tensors)
+}
+
+/// As [`read`], from memory. The error says what is wrong.
+///
+/// # Errors
+/// As [`read`].
+pub fn parse(bytes: &[u8]) -> Result<BTreeMap<String, NamedTensor>, String> {
+    let mut tensors = Collected { found: BTreeMap::new(), left: bytes.len().saturating_mul(COPIES) };
+    match bytes {
+        [b'P', b'K', 3, 4, ..] => torch::read_zip(bytes, &mut tensors)?,
+        _ if bytes.starts_with(torch::LEGACY_MAGIC) => torch::read_legacy(bytes, &mut tensors)?,
+        [0x80, 2..=5, ..] => numpy_tree::read(bytes, &mut tensors)?,
+        _ if bytes.starts_with(npy::MAGIC) => read_npy(bytes, &mut tensors)?,
+        [_, _, _, _, _, _, _, _, b'{', ..] => safetensors_file::read(bytes, &mut tensors)?,
+        _ => return Err("is no weight file: neither safetensors, PyTorch, NumPy nor a pickle".to_owned()),
+    }
+    Ok(tensors.found)
+}
+
+/// A NumPy file: one array without a name.
+fn read_npy(bytes: &[u8], tensors: &mut Collected) -> Result<(), String> {
+    let (head, numbers) = npy::describe(bytes)?;
+    let layout = match head.axes {
+        Axes::LastFastest => Strided::dense(head.number, head.order, head.shape),
+        Axes::FirstFastest => Strided::first_fastest(head.number, head.order, head.shape),
+    };
+    tensors.add("array".to_owned(), &layout, numbers)
+}
+
+/// The tensors found so far, and how much room is left.
+struct Collected {
+    found: BTreeMap<String, NamedTensor>,
+    /// Bytes that further tensors may take.
+    left: usize,
+}
+
+impl Collected {
+    /// Adds the numbers that lie in `bytes` at `layout`. The error says what is wrong.
+    fn add(&mut self, name: String, layout: &Strided, bytes: &[u8]) -> Result<(), String> {
+        let fault = |problem: String| format!("`{name}`: {problem}");
+        let wanted = layout.shape.iter().try_fold(size_of::<f32>(), |bytes, axis| bytes.checked_mul(*axis));
+        // A view with gaps costs as much as all it spans, so that no file can have itself read over and over.
+        let spanned = layout.last().and_then(|last| (last - layout.offset).checked_mul(size_of::<f32>()));
+        let cost = wanted.zip(spanned).map(|(wanted, spanned)| wanted.max(spanned));
+        let cost = cost.filter(|cost| *cost <= self.left && self.found.len() < MOST_TENSORS);
+        let Some(cost) = cost else {
+            return Err(fault(format!("shape {:?} is more than the file can hold", layout.shape)));
+        };
+        self.left -= cost;
+        let values = layout.numbers(bytes).map_err(fault)?;
+        self.found.insert(name, NamedTensor { shape: layout.shape.clone(), values });
+        Ok(())
+    }
+}
+
+/// How the numbers of a tensor lie in some bytes.
+struct Strided {
+    number: Number,
+    order: ByteOrder,
+    /// Numbers before the first.
+    offset: usize,
+    shape: Vec<usize>,
+    /// By axis: numbers from one to the next.
+    strides: Vec<usize>,
+}
+
+impl Strided {
+    /// Numbers one after the other, the last axis running fastest.
+    fn dense(number: Number, order: ByteOrder, shape: Vec<usize>) -> Self {
+        let mut strides = vec![1usize; shape.len()];
+        for axis in (1..shape.len()).rev() {
+            strides[axis - 1] = strides[axis].saturating_mul(shape[axis]);
+        }
+        Self { number, order, offset: 0, shape, strides }
+    }
+
+    /// The same with the first axis running fastest.
+    fn first_fastest(number: Number, order: ByteOrder, shape: Vec<usize>) -> Self {
+        let mut strides = vec![1usize; shape.len()];
+        for axis in 1..shape.len() {
+            strides[axis] = strides[axis - 1].saturating_mul(shape[axis - 1]);
+        }
+        Self { number, order, offset: 0, shape, strides }
+    }
+
+    /// The place of the last number; `None` when no file could hold it.
+    fn last(&self) -> Option<usize> {
+        self.shape.iter().zip(&self.strides).try_fold(self.offset, |last, (axis, stride)| {
+            last.checked_add(axis.saturating_sub(1).checked_mul(*stride)?)
+        })
+    }
+
+    fn numbers(&self, bytes: &[u8]) -> Result<Vec<f32>, String> {
+        if self.shape.len() != self.strides.len() {
+            return Err(format!("{} axes have {} strides", self.shape.len(), self.strides.len()));
+        }
+        if self.shape.contains(&0) {
+            return Ok(Vec::new());
+        }
+        let size = self.number.bytes();
+        let end = self.last().and_then(|last| last.checked_add(1)?.checked_mul(size));
+        let span = end.and_then(|end| bytes.get(self.offset * size..end)).ok_or_else(|| {
+            format!("shape {:?} reaches past the end of its numbers ({} bytes)", self.shape, bytes.len())
+        })?;
+        let near = self.number.decode(span, self.order);
+        if Self::dense(self.number, self.order, self.shape.clone()).strides == self.strides {
+            return Ok(near);
+        }
+        Ok(self.gather(&near))
+    }
+
+    /// Every number in order, from those between the first and the last.
+    fn gather(&self, near: &[f32]) -> Vec<f32> {
+        let count = self.shape.iter().product();
+        let mut values = Vec::with_capacity(count);
+        let mut place = vec![0; self.shape.len()];
+        let mut at = 0usize;
+        for _ in 0..count {
+            // The caller has seen to it that the last place lies inside, so all do.
+            values.push(near.get(at).copied().unwrap_or_default());
+            for axis in (0..place.len()).rev() {
+                place[axis] += 1;
+                // An axis of length 1 may have any stride; it is taken back at once.
+                at = at.wrapping_add(self.strides[axis]);
+                if place[axis] < self.shape[axis] {
+                    break;
+                }
+                at = at.wrapping_sub(self.strides[axis].wrapping_mul(self.shape[axis]));
+                place[axis] = 0;
+            }
+        }
+        values
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(numbers: &[f32]) -> Vec<u8> {
+        numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn transposed_and_offset_views_are_gathered_in_order() {
+        let stored = bytes(&[9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        // [[1, 2, 3], [4, 5, 6]] after one foreign number, and its transpose.
+        let mut view = Strided::dense(Number::F32, ByteOrder::Little, vec![2, 3]);
+        view.offset = 1;
+        assert_eq!(view.numbers(&stored).unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let turned = Strided { shape: vec![3, 2], strides: vec![1, 3], ..view };
+        assert_eq!(turned.numbers(&stored).unwrap(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+        let fortran = Strided::first_fastest(Number::F32, ByteOrder::Little, vec![2, 3]);
+        assert_eq!(fortran.numbers(&stored).unwrap(), [9.0, 2.0, 4.0, 1.0, 3.0, 5.0]);
+    }
+
+    #[test]
+    fn shapes_that_reach_past_the_numbers_are_refused() {
+        let stored = bytes(&[1.0, 2.0, 3.0]);
+        let of = |offset: usize, shape: &[usize], strides: &[usize]| {
+            let (shape, strides) = (shape.to_vec(), strides.to_vec());
+            Strided { number: Number::F32, order: ByteOrder::Little, offset, shape, strides }.numbers(&stored)
+        };
+        assert_eq!(of(2, &[], &[]).unwrap(), [3.0]);
+        assert!(of(0, &[0, 7], &[7, 1]).unwrap().is_empty());
+        assert_eq!(of(1, &[2, 2], &[0, 1]).unwrap(), [2.0, 3.0, 2.0, 3.0]);
+        for (offset, shape, strides) in
+            [(0, &[4][..], &[1][..]), (3, &[1], &[1]), (0, &[2], &[usize::MAX]), (usize::MAX, &[1], &[1]), (0, &[2], &[])]
+        {
+            assert!(of(offset, shape, strides).is_err(), "{offset} {shape:?} {strides:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_cannot_claim_more_than_it_holds() {
+        // One number, said to be a thousand million by a stride of zero.
+        let mut tensors = Collected { found: BTreeMap::new(), left: 4 * COPIES };
+        let (shape, strides) = (vec![1_000_000_000], vec![0]);
+        let layout = Strided { number: Number::F32, order: ByteOrder::Little, offset: 0, shape, strides };
+        let error = tensors.add("bomb".to_owned(), &layout, &bytes(&[1.0])).unwrap_err();
+        assert_eq!(error, "`bomb`: shape [1000000000] is more than the file can hold");
+    }
+
+    #[test]
+    fn what_is_no_weight_file_is_said_to_be_none() {
+        for bytes in [&b""[..], b"\x00", b"<html>not found</html>", b"\x80\x01.", b"PK"] {
+            assert!(parse(bytes).is_err(), "{bytes:?}");
+        }
+    }
+}
