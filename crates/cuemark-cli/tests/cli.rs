@@ -8,7 +8,12 @@ use cuemark_testkit::{fixture, shared};
 use serde_json::Value;
 
 fn cuemark(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_cuemark")).args(arguments).env("COLUMNS", "110").env("CUEMARK_CACHE", "/nowhere").output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_cuemark"))
+        .args(arguments)
+        .env("COLUMNS", "110")
+        .env("CUEMARK_CACHE", "/nowhere")
+        .output()
+        .unwrap()
 }
 
 /// Exit code, standard output and standard error, with paths of this machine taken out.

@@ -9,7 +9,12 @@ use cuemark_testkit::fixture;
 use serde_json::Value;
 
 fn cuemark(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_cuemark")).args(arguments).env("COLUMNS", "110").env("CUEMARK_CACHE", "/nowhere").output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_cuemark"))
+        .args(arguments)
+        .env("COLUMNS", "110")
+        .env("CUEMARK_CACHE", "/nowhere")
+        .output()
+        .unwrap()
 }
 
 fn folder() -> (tempfile::TempDir, Utf8PathBuf) {

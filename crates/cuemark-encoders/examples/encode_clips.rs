@@ -35,7 +35,12 @@ fn main() -> Result<(), Error> {
         ["pipeline", encoder, weights, video, device] => {
             pipeline(open(encoder, weights, None, device)?.as_ref(), Utf8Path::new(video))?
         }
-        _ => return Err("usage: clips|batch ENCODER WEIGHTS FRAMES COUNT DEVICE, or pipeline ENCODER WEIGHTS VIDEO DEVICE".into()),
+        _ => {
+            return Err(
+                "usage: clips|batch ENCODER WEIGHTS FRAMES COUNT DEVICE, or pipeline ENCODER WEIGHTS VIDEO DEVICE"
+                    .into(),
+            );
+        }
     };
     println!("{line}");
     Ok(())

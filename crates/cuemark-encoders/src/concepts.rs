@@ -173,7 +173,8 @@ impl ClipEncoder for Concepts {
     fn recipe(&self) -> Recipe {
         let mut settings = self.sampling.settings();
         settings.insert("actions".to_owned(), format!("{ACTIONS} of the row, Kinetics-400 by I3D"));
-        settings.insert("objects".to_owned(), "the rest, ImageNet by EfficientNet-Lite0 on the middle frame".to_owned());
+        settings
+            .insert("objects".to_owned(), "the rest, ImageNet by EfficientNet-Lite0 on the middle frame".to_owned());
         recipe(Self::NAME, &self.weights, self.width, &self.sampling, settings)
     }
 

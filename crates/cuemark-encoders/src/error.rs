@@ -137,9 +137,9 @@ impl EncodeError {
             Self::Pip { .. } => {
                 Some("what was fetched before is kept; run the command again when the network is there".to_owned())
             }
-            Self::Hub { .. } => {
-                Some("is the network there, and may you read the repository? a folder with the files works too".to_owned())
-            }
+            Self::Hub { .. } => Some(
+                "is the network there, and may you read the repository? a folder with the files works too".to_owned(),
+            ),
             Self::HubNotBuilt { repo, name } => Some(format!(
                 "build it with `cargo build --release --features cuemark-cli/hub`, or fetch `{repo}` with the hub's own \
                  client, whose cache is looked into for `{name}`, or name the folder that holds its files"

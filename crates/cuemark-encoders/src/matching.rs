@@ -48,7 +48,8 @@ impl VideoMatching {
         distinct.sort_unstable();
         let vectors: HashMap<&str, Vec<f32>> = distinct.iter().copied().zip(text.encode(&distinct)?).collect();
         let count = sentences.len() as f32;
-        let rarity = |word: &str| ((count + 1.0) / (in_sentences.get(word).copied().unwrap_or(0) as f32 + 1.0)).ln() + 1.0;
+        let rarity =
+            |word: &str| ((count + 1.0) / (in_sentences.get(word).copied().unwrap_or(0) as f32 + 1.0)).ln() + 1.0;
         let whole = text.encode(sentences)?;
         let sentences = whole.into_iter().zip(&words).map(|(whole, words)| {
             let total: f32 = words.iter().map(|word| rarity(word)).sum();

@@ -27,7 +27,10 @@ fn every_kind_of_file_gives_the_same_tensors() {
         }
         // Transposed in memory, so its strides are not those of its shape.
         let turned = tensors.iter().find(|(name, _)| name.ends_with("turned")).unwrap().1;
-        assert_eq!((turned.shape.as_slice(), turned.values.as_slice()), (&[3, 2][..], &[0.0, 3.0, 1.0, 4.0, 2.0, 5.0][..]));
+        assert_eq!(
+            (turned.shape.as_slice(), turned.values.as_slice()),
+            (&[3, 2][..], &[0.0, 3.0, 1.0, 4.0, 2.0, 5.0][..])
+        );
         assert!(!tensors.keys().any(|name| name.contains("count")), "{path}: whole numbers are left out");
     }
 }

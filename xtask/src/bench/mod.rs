@@ -26,11 +26,7 @@ pub(crate) struct Bench {
 
 /// Every bench, in the order of `cargo xtask help`.
 pub(crate) const BENCHES: &[Bench] = &[
-    Bench {
-        name: "encode",
-        about: "MiniLM against sentence-transformers on real queries",
-        run: encode::run,
-    },
+    Bench { name: "encode", about: "MiniLM against sentence-transformers on real queries", run: encode::run },
     Bench {
         name: "eval",
         about: "scoring against the field's Python evaluators, growth up to a million queries, cost of intervals",

@@ -71,7 +71,11 @@ fn list(print: Print) -> anyhow::Result<Outcome> {
             vec![card.name.to_owned(), standing, size, card.source.describe(), card.about.to_owned()]
         };
         let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
-        format!("{}\n\nkept in {}", output::text_table(&["weights", "", "download", "from", "for"], &rows), cache.folder())
+        format!(
+            "{}\n\nkept in {}",
+            output::text_table(&["weights", "", "download", "from", "for"], &rows),
+            cache.folder()
+        )
     })
 }
 
@@ -132,7 +136,13 @@ fn check(what: &str, reference: Option<&Utf8PathBuf>, print: Print) -> anyhow::R
         let numbers: usize = tensors.values().map(cuemark_tensor::Tensor::elem_count).sum();
         let told = json!({ "path": folder.path(), "pinned": pinned, "tensors": tensors.len(), "numbers": numbers });
         return print.result(&told, || {
-            format!("{}: {} tensors with {} numbers, {}", folder.path(), tensors.len(), thousands(numbers), sums(pinned))
+            format!(
+                "{}: {} tensors with {} numbers, {}",
+                folder.path(),
+                tensors.len(),
+                thousands(numbers),
+                sums(pinned)
+            )
         });
     }
     let encoder = text::from_folder(&folder, &Device::Cpu)?;
@@ -173,7 +183,8 @@ fn sums(pinned: bool) -> &'static str {
 
 /// How far a sentence's vector moves when longer ones are encoded beside it.
 fn batch_difference(encoder: &dyn TextEncoder) -> anyhow::Result<f64> {
-    let sentences = ["a man opens the door", "she laughs", "the red ball rolls past the dog, and then it starts to rain"];
+    let sentences =
+        ["a man opens the door", "she laughs", "the red ball rolls past the dog, and then it starts to rain"];
     let together = encoder.encode(&sentences)?;
     let mut largest = 0f64;
     for (sentence, together) in sentences.iter().zip(&together) {

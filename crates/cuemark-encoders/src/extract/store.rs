@@ -264,7 +264,9 @@ impl EncodeError {
         use cuemark_features::FeatureError;
         matches!(
             self,
-            Self::Features(FeatureError::Video { .. } | FeatureError::File(ReadError::Io { .. }) | FeatureError::Unfit { .. })
+            Self::Features(
+                FeatureError::Video { .. } | FeatureError::File(ReadError::Io { .. }) | FeatureError::Unfit { .. }
+            )
         )
     }
 }

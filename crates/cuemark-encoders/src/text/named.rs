@@ -67,7 +67,9 @@ impl<'a> Named<'a> {
         let used = self.used.borrow();
         let unused = self.tensors.keys().filter(|name| name.starts_with(&begin) && !used.contains(*name)).min();
         match unused {
-            Some(name) => Err(self.fault(format!("parameter `{name}` is in the file and `config.json` knows nothing of it"))),
+            Some(name) => {
+                Err(self.fault(format!("parameter `{name}` is in the file and `config.json` knows nothing of it")))
+            }
             None => Ok(()),
         }
     }

@@ -118,7 +118,8 @@ impl InplaceOp3 for AddNorm {
         let (x, residual) = (numbers_mut(x, of_x)?, numbers(residual, of_residual)?);
         let parameters = numbers(parameters, of_parameters)?;
         let width = (parameters.len() / 3).max(1);
-        let [bias, gain, shift] = [0, 1, 2].map(|row| parameters.get(row * width..(row + 1) * width).unwrap_or_default());
+        let [bias, gain, shift] =
+            [0, 1, 2].map(|row| parameters.get(row * width..(row + 1) * width).unwrap_or_default());
         let norm = Norm { bias, gain, shift, epsilon: self.epsilon };
         let block = BLOCK_ROWS * width;
         x.par_chunks_mut(block).zip(residual.par_chunks(block)).for_each(|(x, residual)| {

@@ -103,16 +103,18 @@ impl Reference {
     fn same_order(&self, ours: &[Vec<f32>], query: usize, neighbours: usize) -> bool {
         let likeness = |vectors: &[Vec<f32>], other: usize| cosine(&vectors[query], &vectors[other]);
         let nearest = |vectors: &[Vec<f32>]| {
-            let mut order: Vec<(usize, f64)> =
-                (0..vectors.len()).filter(|other| *other != query).map(|other| (other, likeness(vectors, other))).collect();
+            let mut order: Vec<(usize, f64)> = (0..vectors.len())
+                .filter(|other| *other != query)
+                .map(|other| (other, likeness(vectors, other)))
+                .collect();
             order.sort_by(|a, b| b.1.total_cmp(&a.1));
             order.truncate(neighbours);
             order
         };
         let (mine, theirs) = (nearest(ours), nearest(&self.vectors));
-        mine.iter().zip(&theirs).all(|((mine, _), (other, theirs))| {
-            mine == other || (likeness(&self.vectors, *mine) - theirs).abs() < TIE
-        })
+        mine.iter()
+            .zip(&theirs)
+            .all(|((mine, _), (other, theirs))| mine == other || (likeness(&self.vectors, *mine) - theirs).abs() < TIE)
     }
 }
 

@@ -66,7 +66,8 @@ impl Tokenizer {
     /// The ids of every sentence, special tokens among them; none is empty.
     pub(super) fn ids(&self, sentences: &[&str]) -> Result<Vec<Vec<u32>>> {
         let fault = |problem: String| EncodeError::Tokenizer { path: self.path.clone(), problem };
-        let encoded = self.inner.encode_batch_fast(sentences.to_vec(), true).map_err(|error| fault(error.to_string()))?;
+        let encoded =
+            self.inner.encode_batch_fast(sentences.to_vec(), true).map_err(|error| fault(error.to_string()))?;
         let ids = |encoding: &tokenizers::Encoding| {
             let ids = encoding.get_ids().to_vec();
             match ids.iter().find(|id| **id as usize >= self.words) {
@@ -83,7 +84,8 @@ impl Tokenizer {
 fn from_words(text: &str) -> Result<Inner, String> {
     let words: Vec<&str> = text.lines().map(str::trim_end).collect();
     let place = |word: &str| words.iter().position(|known| *known == word);
-    let vocabulary: Map<String, Value> = words.iter().zip(0u32..).map(|(word, id)| ((*word).to_owned(), id.into())).collect();
+    let vocabulary: Map<String, Value> =
+        words.iter().zip(0u32..).map(|(word, id)| ((*word).to_owned(), id.into())).collect();
     let special = |word: &&str| {
         let id = place(word)?;
         Some(json!({ "id": id, "content": word, "single_word": false, "lstrip": false, "rstrip": false,

@@ -57,7 +57,8 @@ impl EfficientNetLite {
                 let stride = if n == 0 { first_stride } else { 1 };
                 let vb = vb.pp(format!("_blocks.{}", blocks.len()));
                 let wide = channels * growth;
-                let widen = (growth > 1).then(|| point(&vb, ["_expand_conv", "_bn0"], [channels, wide], Activation::Relu6));
+                let widen =
+                    (growth > 1).then(|| point(&vb, ["_expand_conv", "_bn0"], [channels, wide], Activation::Relu6));
                 let around = vb.get((wide, 1, kernel, kernel), "_depthwise_conv.weight")?;
                 let norm = Norm::named(wide, EPS, &vb.pp("_bn1"))?;
                 blocks.push(Block {

@@ -200,7 +200,8 @@ impl Mixed {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let chain = |convs: &[VolumeConv; 2]| convs[1].forward(&convs[0].forward(x)?);
         let pooled = max_pool(x, Window::same([3; 3], [1; 3]))?;
-        let branches = [self.point.forward(x)?, chain(&self.first)?, chain(&self.second)?, self.pooled.forward(&pooled)?];
+        let branches =
+            [self.point.forward(x)?, chain(&self.first)?, chain(&self.second)?, self.pooled.forward(&pooled)?];
         Tensor::cat(&branches, D::Minus1)
     }
 }

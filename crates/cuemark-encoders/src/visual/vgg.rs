@@ -50,7 +50,12 @@ impl Vgg {
             for out in stage {
                 let vb = vb.pp(format!("features.{number}"));
                 let kernel = fold::channels_last(&vb.get((*out, channels, 3, 3), "weight")?)?;
-                convs.push(VolumeConv::new(&kernel, &vb.get(*out, "bias")?, Window::square(3, 1, 1), Activation::Relu)?);
+                convs.push(VolumeConv::new(
+                    &kernel,
+                    &vb.get(*out, "bias")?,
+                    Window::square(3, 1, 1),
+                    Activation::Relu,
+                )?);
                 (number, channels) = (number + 2, *out);
             }
             (number, side) = (number + 1, side / 2);
@@ -61,7 +66,11 @@ impl Vgg {
             let vb = vb.pp(format!("classifier.{}", 3 * layer));
             let inputs = if layer == 0 { channels * side * side } else { cfg.hidden };
             let weight = vb.get((cfg.hidden, inputs), "weight")?;
-            let weight = if layer == 0 { fold::after_volume(&weight, channels, side * side)? } else { weight.t()?.contiguous()? };
+            let weight = if layer == 0 {
+                fold::after_volume(&weight, channels, side * side)?
+            } else {
+                weight.t()?.contiguous()?
+            };
             wide.push((weight.detach(), vb.get(cfg.hidden, "bias")?.detach()));
         }
         Ok(Self { stages, wide })

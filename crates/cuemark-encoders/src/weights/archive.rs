@@ -105,7 +105,12 @@ fn keep(archive: &Utf8Path, file: &PinnedFile, content: impl Read, folder: &Utf8
         out.write_all(chunk).map_err(write)?;
     }
     if bytes != file.bytes {
-        return Err(fault(format!("is {} than the {} bytes it should have", if bytes > file.bytes { "longer" } else { "shorter" }, file.bytes)).into());
+        return Err(fault(format!(
+            "is {} than the {} bytes it should have",
+            if bytes > file.bytes { "longer" } else { "shorter" },
+            file.bytes
+        ))
+        .into());
     }
     check(&hexadecimal(&sum.finalize()), file).map_err(fault)?;
     let out = out.into_inner().map_err(|error| write(error.into_error()))?;

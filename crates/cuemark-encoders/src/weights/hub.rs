@@ -46,7 +46,8 @@ pub(super) fn fetch(
         file: file.to_owned(),
         problem: error.to_string(),
     };
-    let builder = hf_hub::api::sync::ApiBuilder::from_env().with_cache_dir(cache.as_std_path().to_owned()).with_progress(false);
+    let builder =
+        hf_hub::api::sync::ApiBuilder::from_env().with_cache_dir(cache.as_std_path().to_owned()).with_progress(false);
     let api = builder.build().map_err(|error| fault("", &error))?;
     let repository = api.model(repo.to_owned());
     for names in files {

@@ -52,7 +52,8 @@ pub(super) fn fetch(pinned: &Pinned, scratch: &Utf8Path, progress: &mut dyn FnMu
             Err(source) => return Err(ReadError::Io { path: Utf8PathBuf::from("pip"), source }.into()),
         }
     };
-    let archive = into.read_dir_utf8().ok().and_then(|mut entries| entries.next()?.ok()).map(camino::Utf8DirEntry::into_path);
+    let archive =
+        into.read_dir_utf8().ok().and_then(|mut entries| entries.next()?.ok()).map(camino::Utf8DirEntry::into_path);
     match archive {
         Some(archive) if status.success() => Ok(archive),
         _ => Err(EncodeError::Pip { package: format!("{package}=={version}"), problem: last_words(&said) }),

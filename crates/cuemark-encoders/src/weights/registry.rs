@@ -250,7 +250,8 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_safe_as_folders() {
-        let mut names: Vec<&str> = WEIGHTS.iter().flat_map(|card| card.also.iter().copied().chain([card.name])).collect();
+        let mut names: Vec<&str> =
+            WEIGHTS.iter().flat_map(|card| card.also.iter().copied().chain([card.name])).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();

@@ -71,7 +71,8 @@ pub fn assert_agrees(ours: &Tensor, reference: &Value, tolerance: f32, what: &st
     let ours = ours.flatten_all().unwrap().to_vec1::<f32>().unwrap();
     let reference: Vec<f32> = reference.as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect();
     assert!(!reference.is_empty() && ours.len() >= reference.len(), "{what}");
-    let spread = reference.iter().fold(f32::INFINITY, |low, x| low.min(*x)) - reference.iter().fold(f32::NEG_INFINITY, |high, x| high.max(*x));
+    let spread = reference.iter().fold(f32::INFINITY, |low, x| low.min(*x))
+        - reference.iter().fold(f32::NEG_INFINITY, |high, x| high.max(*x));
     assert!(spread.abs() > 10.0 * tolerance, "{what}: the reference hardly differs from place to place");
     let worst = ours.iter().zip(&reference).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     assert!(worst <= tolerance, "{what}: off by {worst}");

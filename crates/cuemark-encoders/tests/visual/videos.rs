@@ -20,7 +20,8 @@ pub fn shared_videos() -> Option<Utf8PathBuf> {
 pub fn make_film(path: &Utf8Path, seconds: u32) {
     let film = format!("nullsrc=s=64x48:r=10:d={seconds},geq=lum='16+40*T':cb=128:cr=128");
     let coding = ["-c:v", "libx264", "-qp", "0", "-pix_fmt", "yuv420p"];
-    let output = Command::new("ffmpeg").args(["-v", "error", "-y", "-f", "lavfi", "-i", &film]).args(coding).arg(path);
-    let output = output.output().unwrap();
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-y", "-f", "lavfi", "-i", &film]).args(coding).arg(path);
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -51,7 +51,8 @@ pub fn read(path: &Utf8Path) -> Result<BTreeMap<String, NamedTensor>, ReadError>
         return Err(ReadError::TooLarge { path: path.to_owned(), what: "the file".to_owned(), limit: LARGEST });
     }
     let fault = |problem: String| {
-        ReadError::file(path, problem).with_hint("the file is damaged or not a weight file: get it again from where it came")
+        ReadError::file(path, problem)
+            .with_hint("the file is damaged or not a weight file: get it again from where it came")
     };
     let tensors = parse(&bytes).map_err(fault)?;
     if tensors.is_empty() {
@@ -224,9 +225,13 @@ mod tests {
         assert_eq!(of(2, &[], &[]).unwrap(), [3.0]);
         assert!(of(0, &[0, 7], &[7, 1]).unwrap().is_empty());
         assert_eq!(of(1, &[2, 2], &[0, 1]).unwrap(), [2.0, 3.0, 2.0, 3.0]);
-        for (offset, shape, strides) in
-            [(0, &[4][..], &[1][..]), (3, &[1], &[1]), (0, &[2], &[usize::MAX]), (usize::MAX, &[1], &[1]), (0, &[2], &[])]
-        {
+        for (offset, shape, strides) in [
+            (0, &[4][..], &[1][..]),
+            (3, &[1], &[1]),
+            (0, &[2], &[usize::MAX]),
+            (usize::MAX, &[1], &[1]),
+            (0, &[2], &[]),
+        ] {
             assert!(of(offset, shape, strides).is_err(), "{offset} {shape:?} {strides:?}");
         }
     }

@@ -50,7 +50,9 @@ pub(super) fn refuse_unknown_calls(pickle: &Pickle) -> Result<(), String> {
         _ => false,
     };
     match pickle.unknown_call(known) {
-        Some(name) => Err(format!("its pickle wants to call `{name}`, which makes no tensor: refused, nothing of it was run")),
+        Some(name) => {
+            Err(format!("its pickle wants to call `{name}`, which makes no tensor: refused, nothing of it was run"))
+        }
         None => Ok(()),
     }
 }

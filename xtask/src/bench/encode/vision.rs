@@ -82,7 +82,9 @@ impl Arena {
                 format!("{ratio:.2}x"),
                 format!("{wanted}x"),
             ]);
-            figures.push(json!({ "frames": frames, "torch_s": theirs.to_json(), "ours_s": mine.to_json(), "ratio": ratio }));
+            figures.push(
+                json!({ "frames": frames, "torch_s": theirs.to_json(), "ours_s": mine.to_json(), "ratio": ratio }),
+            );
         }
         let title = "One clip through I3D, normalisation folded on both sides, two threads each".to_owned();
         let header = vec!["what", "PyTorch", "cuemark", "our clips/s", "ratio", "wanted"];
@@ -115,7 +117,9 @@ impl Arena {
                 format!("{ratio:.2}x"),
                 wanted.map_or_else(|| "reported".to_owned(), |wanted| format!("{wanted}x")),
             ]);
-            figures.push(json!({ "encoder": encoder, "torch_s": theirs.to_json(), "ours_s": mine.to_json(), "ratio": ratio }));
+            figures.push(
+                json!({ "encoder": encoder, "torch_s": theirs.to_json(), "ours_s": mine.to_json(), "ratio": ratio }),
+            );
         }
         let title = "From a file to rows: PyAV and PyTorch against ffmpeg and cuemark, two threads each".to_owned();
         let header = vec!["what", "PyAV + PyTorch", "cuemark", "our hours of video per hour", "ratio", "wanted"];
