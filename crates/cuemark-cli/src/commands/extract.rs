@@ -2,10 +2,12 @@
 
 use std::time::Instant;
 
+use anyhow::bail;
 use camino::Utf8PathBuf;
 use cuemark_encoders::extract::{ExtractOptions, ExtractReport, Progress, Shard, VideoFile, extract_to_store};
 use cuemark_encoders::visual::{self, EncoderOptions};
 use cuemark_features::video::Ffmpeg;
+use cuemark_formats::Overwrite;
 use indicatif::ProgressBar;
 use serde_json::json;
 
@@ -53,6 +55,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    if args.shard != Shard::WHOLE && args.force.overwrite() == Overwrite::Force {
+        bail!("`--force` would remove what the other shares wrote: remove the store yourself, then start all shares");
+    }
     let videos = VideoFile::find(&args.videos)?;
     // What can be wrong with the machine is said before weights are read.
     let ffmpeg = Ffmpeg::on_path();

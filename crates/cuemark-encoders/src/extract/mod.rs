@@ -66,6 +66,8 @@ pub fn extract_rows(
     let (send, receive) = sync_channel::<Clips>(WAITING);
     std::thread::scope(|scope| {
         let making = scope.spawn(move || make_clips(frames, maker, |clips| send.send(clips).is_ok()));
+        // The receiver ends with this closure: after an error here, the other side finds nobody to send to and stops.
+        let receive = receive;
         for clips in &receive {
             sink(encoder.encode(&clips)?)?;
         }

@@ -93,6 +93,47 @@ fn rows_follow_the_clock_and_finished_videos_are_kept() {
     assert_eq!(in_memory.decoded.seconds, 4.0);
 }
 
+/// Fails at its second call.
+struct Fails(std::sync::atomic::AtomicUsize);
+
+impl ClipEncoder for Fails {
+    fn name(&self) -> &str {
+        "fails"
+    }
+
+    fn width(&self) -> usize {
+        3
+    }
+
+    fn sampling(&self) -> Sampling {
+        Brightness.sampling()
+    }
+
+    fn recipe(&self) -> Recipe {
+        Brightness.recipe()
+    }
+
+    fn encode(&self, clips: &Clips) -> Result<Vec<Vec<f32>>> {
+        match self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+            0 => Brightness.encode(clips),
+            _ => Err(EncodeError::Sampling { problem: "no more".to_owned() }),
+        }
+    }
+}
+
+#[test]
+fn an_encoder_that_fails_ends_the_work_and_leaves_no_half_video() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).unwrap();
+    // Long enough for more batches than may wait: without an end of its own the decoder would wait forever.
+    make_film(&root.join("long.mp4"), 200);
+    let videos = VideoFile::find(&[root.join("long.mp4")]).unwrap();
+    let (store, failing) = (root.join("store"), Fails(std::sync::atomic::AtomicUsize::new(0)));
+    let error = extract_to_store(&videos, &failing, &store, &options(Shard::WHOLE), &mut |_| ()).unwrap_err();
+    assert_eq!(error.to_string(), "no more");
+    assert_eq!(std::fs::read_dir(&store).unwrap().count(), 0);
+}
+
 #[test]
 fn a_damaged_film_gives_its_rows_and_is_reported() {
     let folder = tempfile::tempdir().unwrap();
