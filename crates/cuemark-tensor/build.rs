@@ -3,31 +3,38 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+/// Files of kernels in `src/kernels/`.
+const KERNELS: [&str; 2] = ["map", "volume"];
+
 fn main() {
-    println!("cargo::rerun-if-changed=src/kernels/map.cu");
+    for file in KERNELS {
+        println!("cargo::rerun-if-changed=src/kernels/{file}.cu");
+    }
     for variable in ["CUDA_HOME", "CUDA_COMPUTE_CAP", "NVCC_CCBIN"] {
         println!("cargo::rerun-if-env-changed={variable}");
     }
     if std::env::var_os("CARGO_FEATURE_CUDA").is_none() {
         return;
     }
-    if let Err(problem) = compile() {
-        println!("cargo::error={problem}");
+    for file in KERNELS {
+        if let Err(problem) = compile(file) {
+            println!("cargo::error={problem}");
+        }
     }
 }
 
-fn compile() -> Result<(), String> {
+fn compile(file: &str) -> Result<(), String> {
     let nvcc = std::env::var_os("CUDA_HOME")
         .map_or_else(|| PathBuf::from("nvcc"), |home| PathBuf::from(home).join("bin/nvcc"));
     let out = std::env::var_os("OUT_DIR").ok_or("cargo names no OUT_DIR")?;
     // PTX of an older chip runs on newer ones: the driver compiles it when it is loaded.
     let capability = std::env::var("CUDA_COMPUTE_CAP").unwrap_or_else(|_| "80".to_owned());
     let status = Command::new(&nvcc)
-        .args(["--ptx", "-O3", &format!("-arch=compute_{capability}"), "src/kernels/map.cu", "-o"])
-        .arg(PathBuf::from(out).join("map.ptx"))
+        .args(["--ptx", "-O3", &format!("-arch=compute_{capability}"), &format!("src/kernels/{file}.cu"), "-o"])
+        .arg(PathBuf::from(out).join(format!("{file}.ptx")))
         .status()
         .map_err(|error| {
             format!("cannot run {}: {error}; the feature `cuda` needs the CUDA toolkit", nvcc.display())
         })?;
-    if status.success() { Ok(()) } else { Err(format!("{} cannot compile src/kernels/map.cu", nvcc.display())) }
+    if status.success() { Ok(()) } else { Err(format!("{} cannot compile src/kernels/{file}.cu", nvcc.display())) }
 }

@@ -26,6 +26,8 @@ pub(crate) const SKLEARN: Package = Package { import: "sklearn", name: "scikit-l
 pub(crate) const MATURIN: Package = Package { import: "maturin", name: "maturin" };
 /// Tensors, networks and optimisers.
 pub(crate) const TORCH: Package = Package { import: "torch", name: "torch" };
+/// Video decoding.
+pub(crate) const PYAV: Package = Package { import: "av", name: "av" };
 
 /// Sentence encoders as people run them.
 pub(crate) const SENTENCE_TRANSFORMERS: Package =

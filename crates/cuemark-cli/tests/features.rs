@@ -162,3 +162,27 @@ fn hdf5_is_described_when_it_is_built_in() {
     let info = json(&["features", "info", &published("flat.h5"), "--json"]);
     assert_eq!((&info["streams"][0]["layout"], &info["streams"][0]["rows"]), (&"hdf5".into(), &10.into()));
 }
+
+#[test]
+fn extracting_without_weights_says_how_to_get_them() {
+    let (_guard, dir) = folder();
+    let (film, store) = (dir.join("film.mp4"), dir.join("store"));
+    std::fs::write(&film, "not yet looked at").unwrap();
+    let extract = |encoder: &str, more: &[&str]| {
+        let start = ["features", "extract", film.as_str(), "--encoder", encoder, "--out", store.as_str()];
+        told(&[start.as_slice(), more].concat(), &dir)
+    };
+    let pull = extract("i3d", &[]);
+    assert!(pull.starts_with("exit 1"), "{pull}");
+    assert!(pull.contains("error: the weights `i3d` are not on this machine"), "{pull}");
+    assert!(pull.contains("hint: run `cuemark weights pull i3d`"), "{pull}");
+    let own = extract("resnet152", &[]);
+    assert!(own.contains("hint: name the file with `--weights FILE`"), "{own}");
+    let unknown = extract("i4d", &[]);
+    assert!(unknown.contains("error: no encoder is called `i4d`\nhint: there are i3d, "), "{unknown}");
+    let share = extract("i3d", &["--shard", "5/4"]);
+    assert!(share.starts_with("exit 2") && share.contains("`5/4` is not a share"), "{share}");
+    let gone = told(&["features", "extract", "/nowhere/film.mp4", "--encoder", "i3d", "--out", store.as_str()], &dir);
+    assert!(gone.starts_with("exit 1") && gone.contains("/nowhere/film.mp4"), "{gone}");
+    assert!(!store.exists());
+}

@@ -96,6 +96,26 @@ pub enum EncodeError {
         /// What is wrong.
         problem: String,
     },
+    /// There is no encoder of that name.
+    #[error("no encoder is called `{name}`")]
+    NoEncoder {
+        /// What was asked for.
+        name: String,
+        /// The names there are, joined.
+        present: String,
+    },
+    /// An encoder's weights are the user's to bring.
+    #[error("`{encoder}` needs weights, which cuemark cannot fetch")]
+    NeedsWeights {
+        /// The encoder.
+        encoder: &'static str,
+    },
+    /// Clips that cannot be made, or are not what an encoder wants.
+    #[error("{problem}")]
+    Sampling {
+        /// What is wrong with them.
+        problem: String,
+    },
 }
 
 impl EncodeError {
@@ -126,6 +146,13 @@ impl EncodeError {
             )),
             Self::Unfit { .. } => Some("are these the weights of the model that `config.json` describes?".to_owned()),
             Self::Tokenizer { .. } => Some("take the tokenizer and the weights from the same release".to_owned()),
+            Self::NoEncoder { present, .. } => Some(format!("there are {present}")),
+            Self::NeedsWeights { .. } => {
+                Some("name the file with `--weights FILE`; `docs/encoders.md` says whose files fit".to_owned())
+            }
+            Self::Sampling { .. } => {
+                Some("a clip has 1 to 4096 frames, and the next begins before or where it ends".to_owned())
+            }
             Self::Tensor(_) => None,
         }
     }

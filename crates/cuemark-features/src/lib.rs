@@ -7,7 +7,7 @@
 //! Published features come in other layouts. [`open`] takes any of them ([`Layout`]) and hands out one [`FeatureSource`];
 //! [`convert`](convert()) makes a store of it, [`survey`](survey()) counts what is there, [`compare`](compare()) holds two
 //! against each other. [`resample`] and [`Normalise`] are the field's ways to bring rows to a number and a length, [`Pca`] to
-//! a width, [`Prefetch`] has the next videos ready.
+//! a width, [`Prefetch`] has the next videos ready. [`video`] takes the frames out of video files.
 //!
 //! [`tensor_file`] reads weights: named tensors of any shape in safetensors, PyTorch and pickled NumPy files.
 
@@ -32,10 +32,12 @@ mod recipe;
 pub mod resample;
 mod shard;
 mod source;
+mod spool;
 mod store;
 mod survey;
 pub mod tensor_file;
 mod variant;
+pub mod video;
 mod writer;
 
 pub use compare::{Comparison, VideoComparison, compare};
@@ -53,6 +55,7 @@ pub use recipe::{Recipe, RowTime};
 pub use resample::Resample;
 pub use shard::Covers;
 pub use source::{FeatureSource, Origin};
+pub use spool::RowSpool;
 pub use store::{FeatureStore, StoreCheck};
 pub use survey::{BadVideo, StreamSurvey, Unreadable, Width, survey};
 pub use variant::FeatureVariant;

@@ -163,6 +163,27 @@ pub(crate) fn encode(
         .map_err(|error| fault(error.to_string()))
 }
 
+/// The first bytes of a shard that holds one video's rows as `f32` and nothing else; the rows follow.
+pub(crate) fn header_of_one(
+    path: &Utf8Path,
+    recipes: &BTreeMap<String, Recipe>,
+    stream: &str,
+    video: &VideoId,
+    shape: [usize; 2],
+) -> Result<Vec<u8>> {
+    let fault = |problem: String| FeatureError::Shard { path: path.to_owned(), problem };
+    let header = Header { version: VERSION, streams: recipes.clone(), covers: Seconds::new() };
+    let text = serde_json::to_string(&header).map_err(|error| fault(error.to_string()))?;
+    let too_large = || fault(format!("{} rows of {} numbers are too many", shape[0], shape[1]));
+    let length = shape[0].checked_mul(shape[1]).and_then(|count| count.checked_mul(size_of::<f32>()));
+    let length = length.ok_or_else(too_large)?;
+    let tensor = serde_json::json!({ "dtype": "F32", "shape": shape, "data_offsets": [0, length] });
+    let header = serde_json::json!({ "__metadata__": { HEADER_KEY: text }, tensor_name(stream, video): tensor });
+    let mut header = header.to_string().into_bytes();
+    header.resize(header.len().next_multiple_of(size_of::<u64>()), b' ');
+    Ok([&(header.len() as u64).to_le_bytes(), header.as_slice()].concat())
+}
+
 /// How many seconds all rows of a video cover together, by stream and video; needed where a recipe says
 /// [`RowTime::SpanDuration`], and only there.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -117,7 +117,21 @@ impl StoreWriter {
         Ok(())
     }
 
-    fn shard_path(&self, shard: usize) -> Utf8PathBuf {
+    pub(crate) fn folder(&self) -> &Utf8Path {
+        &self.folder
+    }
+
+    pub(crate) fn recipes(&self) -> &BTreeMap<String, Recipe> {
+        &self.recipes
+    }
+
+    pub(crate) fn shard_path(&self, shard: usize) -> Utf8PathBuf {
         self.folder.join(format!("shard-{shard:05}.safetensors"))
+    }
+
+    /// The numbers of all shards that are there, in the order of their names.
+    pub(crate) fn shard_numbers(&self) -> Result<Vec<usize>> {
+        let number = |path: &Utf8PathBuf| path.file_stem()?.strip_prefix("shard-")?.parse().ok();
+        Ok(shard_paths(&self.folder)?.iter().filter_map(number).collect())
     }
 }

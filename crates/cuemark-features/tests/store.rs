@@ -245,3 +245,28 @@ fn no_mutation_of_a_shard_makes_the_reader_panic() {
         }
     }
 }
+
+#[test]
+fn rows_that_went_through_a_spool_make_the_same_shard() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| camino::Utf8PathBuf::from_path_buf(folder.path().join(name)).unwrap();
+    let recipe = serde_json::from_str(r#"{"extractor":"x","clip_seconds":1.5,"width":3}"#).unwrap();
+    let recipes = std::collections::BTreeMap::from([("visual".to_owned(), recipe)]);
+    let writer = |name: &str| StoreWriter::create(&at(name), recipes.clone(), Overwrite::Never).unwrap();
+    let (whole, streamed) = (writer("whole"), writer("streamed"));
+    let (video, rows) = (VideoId::new("a \"video\"/x"), [[1.0, 2.0, 3.0], [-4.5, 0.0, 1e-3]]);
+    let features = Features::new(2, 3, rows.concat()).unwrap();
+    let videos = [VideoFeatures { video: video.clone(), streams: vec![("visual".to_owned(), features)] }];
+    whole.write_shard(7, &videos).unwrap();
+    let mut spool = streamed.spool(7, "visual").unwrap();
+    assert!(spool.push(&video, &[1.0]).is_err());
+    assert!(spool.push(&video, &[1.0, f32::NAN, 0.0]).is_err());
+    rows.iter().for_each(|row| spool.push(&video, row).unwrap());
+    streamed.write_spooled(7, &video, spool).unwrap();
+    let shard = |name: &str| std::fs::read(at(name).join("shard-00007.safetensors")).unwrap();
+    assert_eq!(shard("whole"), shard("streamed"));
+    assert_eq!(streamed.finished().unwrap(), std::collections::BTreeMap::from([(7, vec![video])]));
+    // Nothing else is left in the folder, also after rows that were given up.
+    drop(streamed.spool(8, "visual").unwrap());
+    assert_eq!(std::fs::read_dir(at("streamed")).unwrap().count(), 1);
+}

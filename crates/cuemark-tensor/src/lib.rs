@@ -7,6 +7,7 @@
 //! - [`map`] computes convolutions on the valid cells of a start × end map alone;
 //! - [`MatrixProduct`] multiplies matrices however they lie in memory;
 //! - [`recurrent`] runs LSTM and GRU layers as one operation;
+//! - [`volume`] convolves and pools stacks of pictures, for networks that only answer;
 //! - [`optim`] steps parameters in place.
 
 mod device;
@@ -21,6 +22,7 @@ mod pass;
 mod product;
 pub mod recurrent;
 mod softmax;
+pub mod volume;
 
 pub use candle_core::{DType, Device, Tensor, Var};
 pub use candle_nn::{Init, VarBuilder};

@@ -1,6 +1,6 @@
 //! Matrix products on the CPU over plain slices.
 
-/// Numbers seen as a matrix.
+/// Numbers seen as a matrix. Rows may overlap, as they do in a convolution that reads its input in place.
 #[derive(Clone, Copy)]
 pub(crate) struct Matrix<'a> {
     values: &'a [f32],

@@ -1,4 +1,4 @@
-//! `cuemark features`: look at clip features, convert them, hold two stores against each other.
+//! `cuemark features`: extract clip features, look at them, convert them, hold two stores against each other.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use cuemark_features::{
 use cuemark_formats::{Overwrite, Source};
 use serde_json::json;
 
+use super::extract;
 use crate::input::Force;
 use crate::output::{self, Outcome, Print, thousands};
 use crate::progress;
@@ -20,7 +21,7 @@ use crate::progress;
 /// Videos with something wrong that are named one by one.
 const NAMED: usize = 10;
 
-/// Look at clip features, convert them, hold two stores against each other.
+/// Extract clip features from videos, look at them, convert them, hold two stores against each other.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
     /// What is in a store: streams, recipes, rows, widths, and what is wrong; exit 1 when something is.
@@ -34,6 +35,8 @@ pub(crate) enum Action {
         #[command(flatten)]
         print: Print,
     },
+    /// Make a store of video files; stopped work is resumed.
+    Extract(extract::Args),
     /// Make a store of features in any layout; stopped work is resumed.
     Convert(Convert),
     /// The cosine of every clip in two stores.
@@ -175,6 +178,7 @@ impl TimeArgs {
 pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
     match action {
         Action::Info { store, source, time, print } => info(store, source, time, *print),
+        Action::Extract(args) => extract::run(args),
         Action::Convert(args) => run_convert(args),
         Action::Compare { a, b, source, worst, print } => run_compare([a, b], source, *worst, *print),
     }

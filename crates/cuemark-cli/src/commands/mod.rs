@@ -5,6 +5,7 @@ mod compare;
 mod data;
 mod demo;
 mod eval;
+mod extract;
 mod features;
 mod human_ceiling;
 mod models;
@@ -58,7 +59,7 @@ pub(crate) enum Command {
     /// Graded relevance for imprecise queries: rewriting, candidates, ratings, consensus.
     #[command(subcommand)]
     Rank(rank::Action),
-    /// Look at clip features, convert them, hold two stores against each other.
+    /// Extract clip features from videos, look at them, convert them, hold two stores against each other.
     #[command(subcommand)]
     Features(features::Action),
     /// Weights of published encoders: what there is, fetching, checking.

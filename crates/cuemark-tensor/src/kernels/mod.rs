@@ -15,7 +15,11 @@ use candle_core::{CudaStorage, Layout, Result, bail};
 pub(crate) use optim::{SquareParts, move_parameter, update_means};
 pub(crate) use plan_cache::{PlanCache, PlanLists};
 
-pub(crate) const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/map.ptx"));
+/// A compiled file of kernels and the name it is loaded under.
+pub(crate) type Ptx = (&'static str, &'static str);
+
+pub(crate) const MAP_PTX: Ptx = ("cuemark", include_str!(concat!(env!("OUT_DIR"), "/map.ptx")));
+pub(crate) const VOLUME_PTX: Ptx = ("cuemark-volume", include_str!(concat!(env!("OUT_DIR"), "/volume.ptx")));
 
 /// Threads of a block where nothing else decides.
 const THREADS: u32 = 256;
@@ -80,18 +84,25 @@ pub(crate) fn per_row(rows: usize, width: usize) -> LaunchConfig {
     LaunchConfig { grid_dim: (rows as u32, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 }
 }
 
-/// Launches the kernel `name` with the arguments that follow.
-macro_rules! launch {
-    ($device:expr, $name:expr, $config:expr, $($argument:expr),* $(,)?) => {{
+/// Launches the kernel `name` of the file `ptx` with the arguments that follow.
+macro_rules! launch_from {
+    ($ptx:expr, $device:expr, $name:expr, $config:expr, $($argument:expr),* $(,)?) => {{
         use candle_core::cuda_backend::WrapErr as _;
         use candle_core::cuda_backend::cudarc::driver::PushKernelArg as _;
-        let function = $device.get_or_load_custom_func($name, "cuemark", $crate::kernels::PTX)?;
+        let (module, code) = $ptx;
+        let function = $device.get_or_load_custom_func($name, module, code)?;
         let mut builder = function.builder();
         $( builder.arg($argument); )*
-        // SAFETY: every call passes the arguments that `map.cu` declares under this name, over buffers that are as long
+        // SAFETY: every call passes the arguments that the file declares under this name, over buffers that are as long
         // as the sizes it passes along say.
         unsafe { builder.launch($config) }.w()?;
     }};
+}
+pub(crate) use launch_from;
+
+/// Launches the kernel `name` of `map.cu` with the arguments that follow.
+macro_rules! launch {
+    ($device:expr, $($rest:tt)*) => { $crate::kernels::launch_from!($crate::kernels::MAP_PTX, $device, $($rest)*) };
 }
 pub(crate) use launch;
 

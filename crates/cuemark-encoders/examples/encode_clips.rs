@@ -1,0 +1,84 @@
+//! Our side of `cargo xtask bench encode` for clips and videos, on the CPU or a GPU; prints one line of JSON.
+//!
+//!     encode_clips clips ENCODER WEIGHTS FRAMES COUNT DEVICE        encodes COUNT clips of noise, one call each
+//!     encode_clips batch ENCODER WEIGHTS FRAMES COUNT DEVICE        the same in one call
+//!     encode_clips pipeline ENCODER WEIGHTS VIDEO DEVICE            from a video file to rows
+//!
+//! WEIGHTS is a name of the registry or a file. `concepts` takes `-`.
+
+#![allow(clippy::print_stdout)] // this is a program
+
+use std::time::Instant;
+
+use camino::Utf8Path;
+use cuemark_core::Rng;
+use cuemark_encoders::extract::extract_rows;
+use cuemark_encoders::visual::{self, Clips, EncoderOptions};
+use cuemark_encoders::{ClipEncoder, EncodeError};
+use cuemark_features::video::Ffmpeg;
+
+type Error = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Error> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let line = match words.as_slice() {
+        ["clips", encoder, weights, frames, count, device] => {
+            let encoder = open(encoder, weights, Some(frames.parse()?), device)?;
+            clips(encoder.as_ref(), count.parse()?, 1)?
+        }
+        ["batch", encoder, weights, frames, count, device] => {
+            let encoder = open(encoder, weights, Some(frames.parse()?), device)?;
+            let count = count.parse()?;
+            clips(encoder.as_ref(), count, count)?
+        }
+        ["pipeline", encoder, weights, video, device] => {
+            pipeline(open(encoder, weights, None, device)?.as_ref(), Utf8Path::new(video))?
+        }
+        _ => {
+            return Err(
+                "usage: clips|batch ENCODER WEIGHTS FRAMES COUNT DEVICE, or pipeline ENCODER WEIGHTS VIDEO DEVICE"
+                    .into(),
+            );
+        }
+    };
+    println!("{line}");
+    Ok(())
+}
+
+fn open(name: &str, weights: &str, frames: Option<usize>, device: &str) -> Result<Box<dyn ClipEncoder>, Error> {
+    cuemark_tensor::allow_tf32(true);
+    let weights = (weights != "-").then(|| weights.into());
+    let device = cuemark_tensor::device(device)?;
+    Ok(visual::open(name, &EncoderOptions { device, weights, frames, ..EncoderOptions::default() })?)
+}
+
+/// Seconds of each call after one that does not count.
+fn clips(encoder: &dyn ClipEncoder, count: usize, at_once: usize) -> Result<serde_json::Value, Error> {
+    let (sampling, mut rng) = (encoder.sampling(), Rng::new(6));
+    let bytes = at_once * sampling.frames * sampling.framing.bytes();
+    let rgb: Vec<u8> = (0..bytes).map(|_| (rng.bits32() >> 24) as u8).collect();
+    let clips = Clips::from_rgb(sampling.frames, sampling.framing.size(), rgb).ok_or("no clips")?;
+    encoder.encode(&clips)?;
+    let mut seconds = Vec::new();
+    let mut row = Vec::new();
+    for _ in 0..count.div_ceil(at_once) {
+        let begin = Instant::now();
+        row = encoder.encode(&clips)?.swap_remove(0);
+        seconds.push(begin.elapsed().as_secs_f64() / at_once as f64);
+    }
+    Ok(serde_json::json!({ "seconds": seconds, "clips": at_once, "row": row.iter().take(8).collect::<Vec<_>>() }))
+}
+
+fn pipeline(encoder: &dyn ClipEncoder, video: &Utf8Path) -> Result<serde_json::Value, Error> {
+    let begin = Instant::now();
+    let (mut rows, mut sum) = (0, 0f64);
+    let decoded = extract_rows(&Ffmpeg::on_path(), video, encoder, &mut |made| {
+        rows += made.len();
+        sum += made.iter().flatten().map(|x| f64::from(*x)).sum::<f64>();
+        Ok::<(), EncodeError>(())
+    })?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let mean = sum / (rows * encoder.width()).max(1) as f64;
+    Ok(serde_json::json!({ "seconds": [seconds], "rows": rows, "video_s": decoded.seconds, "mean": mean }))
+}

@@ -1,0 +1,34 @@
+//! The names of the classes that networks were trained to tell apart, in the order of their outputs.
+
+/// Kinetics-400: 400 actions.
+pub fn kinetics_400() -> Vec<&'static str> {
+    include_str!("classes/kinetics400.txt").lines().collect()
+}
+
+/// ImageNet: 1000 objects.
+pub fn imagenet() -> Vec<&'static str> {
+    include_str!("classes/imagenet.txt").lines().collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_as_many_names_as_outputs_and_none_is_empty() {
+        for (names, count) in [(kinetics_400(), 400), (imagenet(), 1000)] {
+            assert_eq!(names.len(), count);
+            assert!(names.iter().all(|name| !name.trim().is_empty()));
+        }
+        assert_eq!(kinetics_400()[5], "arm wrestling");
+        assert_eq!(imagenet()[0], "tench");
+    }
+
+    #[test]
+    fn the_published_list_of_actions_has_the_same_order() {
+        let Some(path) = cuemark_testkit::shared("data/lists/kinetics400_label_map.txt") else { return };
+        let published = std::fs::read_to_string(path).unwrap();
+        assert_eq!(published.lines().map(str::trim).collect::<Vec<_>>(), kinetics_400());
+    }
+}

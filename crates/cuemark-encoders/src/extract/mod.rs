@@ -1,0 +1,99 @@
+//! From video files to rows.
+//!
+//! Three things happen at once: ffmpeg decodes, a thread makes clips of frames, the caller's thread encodes them. What waits between
+//! them is bounded, and rows leave as they are made, so memory does not grow with the length of a video.
+
+mod clip_maker;
+mod store;
+
+use std::sync::mpsc::sync_channel;
+
+use camino::Utf8Path;
+use cuemark_features::Features;
+use cuemark_features::video::{Decoded, Ffmpeg, Frames, Rate};
+
+pub use store::{ExtractOptions, ExtractReport, Failure, Partial, Progress, Shard, VideoFile, extract_to_store};
+
+use crate::visual::{ClipEncoder, Clips};
+use crate::{EncodeError, Result};
+use clip_maker::ClipMaker;
+
+/// Pictures that are encoded in one call.
+const PICTURES: usize = 64;
+/// Calls' worth of clips that may wait to be encoded.
+const WAITING: usize = 2;
+
+/// What came of one video.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Extracted {
+    /// One row per clip.
+    pub features: Features,
+    /// How the decoding went.
+    pub decoded: Decoded,
+}
+
+/// The rows of one video, in memory.
+///
+/// # Errors
+/// When the file cannot be decoded at all, or a clip cannot be encoded. A damaged file gives what it has;
+/// [`Decoded::is_partial`] tells.
+pub fn extract_video(ffmpeg: &Ffmpeg, path: &Utf8Path, encoder: &dyn ClipEncoder) -> Result<Extracted> {
+    let mut data = Vec::new();
+    let decoded = extract_rows(ffmpeg, path, encoder, &mut |rows| {
+        data.extend(rows.into_iter().flatten());
+        Ok(())
+    })?;
+    let width = encoder.width();
+    let rows = data.len() / width.max(1);
+    let misshaped = || EncodeError::Sampling { problem: format!("`{}` made rows of another width", encoder.name()) };
+    Ok(Extracted { features: Features::new(rows, width, data).ok_or_else(misshaped)?, decoded })
+}
+
+/// Hands the rows of one video to `sink`, some at a time, in order.
+///
+/// # Errors
+/// As [`extract_video`], and those of `sink`.
+pub fn extract_rows(
+    ffmpeg: &Ffmpeg,
+    path: &Utf8Path,
+    encoder: &dyn ClipEncoder,
+    sink: &mut dyn FnMut(Vec<Vec<f32>>) -> Result<()>,
+) -> Result<Decoded> {
+    let sampling = encoder.sampling();
+    let info = ffmpeg.probe(path)?;
+    let frames = ffmpeg.frames(path, &info, Rate::PerSecond(sampling.fps), sampling.framing)?;
+    let maker = ClipMaker::new(&sampling, (PICTURES / sampling.frames).max(1));
+    let (send, receive) = sync_channel::<Clips>(WAITING);
+    std::thread::scope(|scope| {
+        let making = scope.spawn(move || make_clips(frames, maker, |clips| send.send(clips).is_ok()));
+        // The receiver ends with this closure: after an error here, the other side finds nobody to send to and stops.
+        let receive = receive;
+        for clips in &receive {
+            sink(encoder.encode(&clips)?)?;
+        }
+        match making.join() {
+            Ok(decoded) => Ok(decoded?),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Makes clips of frames until there are no more, or nobody wants them.
+fn make_clips(
+    mut frames: Frames,
+    mut maker: ClipMaker,
+    mut send: impl FnMut(Clips) -> bool,
+) -> cuemark_features::Result<Decoded> {
+    for frame in frames.by_ref() {
+        if let Some(clips) = maker.push(frame?.rgb)
+            && !send(clips)
+        {
+            // The other side has an error to report; it need not wait for the end of the film.
+            return Ok(Decoded::default());
+        }
+    }
+    maker.finish().into_iter().for_each(|clips| {
+        send(clips);
+    });
+    frames.finish()
+}

@@ -1,0 +1,96 @@
+//! Clips on their way to an encoder.
+
+use cuemark_features::video::Framing;
+
+/// Clips of equally many pictures of one size, as bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clips {
+    frames: usize,
+    size: [usize; 2],
+    rgb: Vec<u8>,
+}
+
+impl Clips {
+    /// None yet; each will have `frames` pictures as `framing` makes them.
+    pub fn new(frames: usize, framing: &Framing) -> Self {
+        Self { frames: frames.max(1), size: framing.size(), rgb: Vec::new() }
+    }
+
+    /// From red, green and blue of each pixel, picture after picture; `None` unless they fill whole clips.
+    pub fn from_rgb(frames: usize, size: [usize; 2], rgb: Vec<u8>) -> Option<Self> {
+        let bytes = frames.checked_mul(3)?.checked_mul(size[0])?.checked_mul(size[1])?;
+        (bytes > 0 && rgb.len().is_multiple_of(bytes)).then_some(Self { frames, size, rgb })
+    }
+
+    /// Appends the pictures of one more clip, which must be [`Clips::frames`] of [`Clips::picture_bytes`] each; what is
+    /// too much is cut, what is missing stays black.
+    pub fn push<'a>(&mut self, pictures: impl IntoIterator<Item = &'a [u8]>) {
+        let (picture, end) = (self.picture_bytes(), self.rgb.len() + self.frames * self.picture_bytes());
+        self.rgb.reserve(end - self.rgb.len());
+        for rgb in pictures.into_iter().take(self.frames) {
+            self.rgb.extend_from_slice(rgb.get(..picture).unwrap_or(rgb));
+        }
+        self.rgb.resize(end, 0);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.rgb.len() / (self.frames * self.picture_bytes()).max(1)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rgb.is_empty()
+    }
+
+    /// Pictures of each.
+    pub fn frames(&self) -> usize {
+        self.frames
+    }
+
+    /// Width and height of each picture.
+    pub fn size(&self) -> [usize; 2] {
+        self.size
+    }
+
+    /// Bytes of one picture.
+    pub fn picture_bytes(&self) -> usize {
+        3 * self.size[0] * self.size[1]
+    }
+
+    /// Red, green and blue of every pixel, picture after picture, clip after clip.
+    pub fn rgb(&self) -> &[u8] {
+        &self.rgb
+    }
+
+    /// The same clips, at most `count` at a time.
+    pub fn parts(&self, count: usize) -> impl Iterator<Item = Self> + '_ {
+        let bytes = count.max(1) * self.frames * self.picture_bytes().max(1);
+        self.rgb.chunks(bytes).map(|rgb| Self { frames: self.frames, size: self.size, rgb: rgb.to_vec() })
+    }
+
+    /// The same clips with one picture each, the middle one.
+    #[must_use]
+    pub fn middles(&self) -> Self {
+        let picture = self.picture_bytes();
+        let clips = self.rgb.chunks_exact(self.frames * picture);
+        let middle = self.frames / 2 * picture;
+        let rgb = clips.flat_map(|clip| &clip[middle..middle + picture]).copied().collect();
+        Self { frames: 1, size: self.size, rgb }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_picture_of_each_clip_is_kept() {
+        let rgb = (0..2 * 3 * 3).collect::<Vec<u8>>();
+        let clips = Clips::from_rgb(3, [1, 1], rgb).unwrap();
+        assert_eq!((clips.len(), clips.middles().len()), (2, 2));
+        assert_eq!(clips.middles().rgb(), [3, 4, 5, 12, 13, 14]);
+        assert!(Clips::from_rgb(3, [1, 1], vec![0; 10]).is_none());
+    }
+}

@@ -1,0 +1,223 @@
+//! One network as an encoder of clips.
+
+use std::collections::HashMap;
+
+use camino::Utf8PathBuf;
+use cuemark_features::{Recipe, RowTime};
+use cuemark_tensor::{Device, Params, Tensor};
+use sha2::{Digest as _, Sha256};
+
+use super::{AnyNetwork, ClipEncoder, Clips, ENCODERS, EncoderCard, Looks, Pool, Sampling};
+use crate::concepts::Concepts;
+use crate::weights::{self, Cache, WeightsFolder};
+use crate::{EncodeError, Result};
+
+/// Pictures that go through a network at once: more would only take memory.
+const AT_ONCE: usize = 16;
+
+/// How to open an encoder.
+#[derive(Debug, Clone)]
+pub struct EncoderOptions {
+    /// What it runs on.
+    pub device: Device,
+    /// A file or folder with its weights. Default: those that `cuemark weights pull` fetched
+    pub weights: Option<Utf8PathBuf>,
+    /// Where pulled weights lie. Default: the user's cache
+    pub cache: Option<Cache>,
+    /// Frames a second. Default: the encoder's own
+    pub fps: Option<f64>,
+    /// Frames of one clip. Default: the encoder's own
+    pub frames: Option<usize>,
+    /// Frames from one clip to the next. Default: the encoder's own, or as many as a clip has when that is given
+    pub stride: Option<usize>,
+}
+
+impl Default for EncoderOptions {
+    fn default() -> Self {
+        Self { device: Device::Cpu, weights: None, cache: None, fps: None, frames: None, stride: None }
+    }
+}
+
+impl EncoderOptions {
+    /// Weights that `cuemark weights pull` fetched.
+    pub(crate) fn locate(&self, name: &str) -> Result<WeightsFolder> {
+        match &self.cache {
+            Some(cache) => cache.locate(weights::find(name)?),
+            None => weights::locate(name),
+        }
+    }
+
+    /// An encoder's own sampling with what was asked for.
+    pub(crate) fn sampling(&self, own: Sampling) -> Result<Sampling> {
+        let frames = self.frames.unwrap_or(own.frames);
+        let own_stride = if self.frames.is_some() { frames } else { own.stride };
+        let sampling = Sampling {
+            fps: self.fps.unwrap_or(own.fps),
+            frames,
+            stride: self.stride.unwrap_or(own_stride),
+            framing: own.framing,
+        };
+        sampling.clip_len().map(|_| sampling)
+    }
+}
+
+/// The encoder called `name`, with its weights.
+///
+/// # Errors
+/// When there is none of that name, its weights are not here, damaged or those of another network, or the options cannot
+/// be.
+pub fn open(name: &str, options: &EncoderOptions) -> Result<Box<dyn ClipEncoder>> {
+    if name == Concepts::NAME {
+        return Ok(Box::new(Concepts::open(options)?));
+    }
+    let card = ENCODERS.iter().find(|card| card.name == name).ok_or_else(|| unknown(name))?;
+    let folder = match (&options.weights, card.weights) {
+        (Some(path), _) => weights::open(path.as_str())?,
+        (None, Some(name)) => options.locate(name)?,
+        (None, None) => return Err(EncodeError::NeedsWeights { encoder: card.name }),
+    };
+    Ok(Box::new(NetworkEncoder::load(card, &folder, options)?))
+}
+
+fn unknown(name: &str) -> EncodeError {
+    let names = ENCODERS.iter().map(|card| card.name).chain([Concepts::NAME]);
+    EncodeError::NoEncoder { name: name.to_owned(), present: names.collect::<Vec<_>>().join(", ") }
+}
+
+/// A network of a card, with weights.
+pub struct NetworkEncoder {
+    card: &'static EncoderCard,
+    network: AnyNetwork,
+    sampling: Sampling,
+    fingerprint: String,
+    device: Device,
+}
+
+impl NetworkEncoder {
+    /// Builds the network of `card` from parameters by its published names.
+    ///
+    /// # Errors
+    /// When the file is damaged, a parameter is missing or misshaped, or the options cannot be.
+    pub fn load(card: &'static EncoderCard, folder: &WeightsFolder, options: &EncoderOptions) -> Result<Self> {
+        let sampling = options.sampling(card.sampling)?;
+        let tensors = folder.tensors()?;
+        let fingerprint = fingerprint(&tensors)?;
+        let params = Params::loaded(tensors, &options.device);
+        let network = (card.make)(&params.builder()).map_err(|error| unfit(folder, card.name, &error))?;
+        Ok(Self { card, network, sampling, fingerprint, device: options.device.clone() })
+    }
+
+    /// Rows of clips that are as the sampling says.
+    fn rows(&self, clips: &Clips) -> candle_core::Result<Tensor> {
+        let x = self.card.pixels.tensor(clips, &self.device)?;
+        match self.card.looks {
+            Looks::Clip => self.network.forward(&x),
+            Looks::Frames(pool) => {
+                let (count, frames, height, width, _) = x.dims5()?;
+                let rows = self.network.forward(&x.reshape((count * frames, 1, height, width, 3))?)?;
+                let rows = rows.reshape((count, frames, self.network.width()))?;
+                match pool {
+                    Pool::Mean => rows.mean(1),
+                    Pool::Max => rows.max(1),
+                }
+            }
+        }
+    }
+}
+
+impl ClipEncoder for NetworkEncoder {
+    fn name(&self) -> &str {
+        self.card.name
+    }
+
+    fn width(&self) -> usize {
+        self.network.width()
+    }
+
+    fn sampling(&self) -> Sampling {
+        self.sampling
+    }
+
+    fn recipe(&self) -> Recipe {
+        let mut settings = self.sampling.settings();
+        if let Looks::Frames(pool) = self.card.looks {
+            settings.insert("pool".to_owned(), if pool == Pool::Mean { "mean" } else { "max" }.to_owned());
+        }
+        recipe(self.card.name, &self.fingerprint, self.network.width(), &self.sampling, settings)
+    }
+
+    fn encode(&self, clips: &Clips) -> Result<Vec<Vec<f32>>> {
+        check(clips, &self.sampling)?;
+        let mut rows = Vec::with_capacity(clips.len());
+        let at_once = match self.card.looks {
+            // A clip is as large as its frames; the CPU spreads one over all its threads.
+            Looks::Clip if self.device.is_cpu() => 1,
+            Looks::Clip => (8 * AT_ONCE / self.sampling.frames).max(1),
+            Looks::Frames(_) => (AT_ONCE / self.sampling.frames).max(1),
+        };
+        for part in clips.parts(at_once) {
+            rows.extend(self.rows(&part)?.to_vec2::<f32>()?);
+        }
+        Ok(rows)
+    }
+}
+
+/// What a store's header says; `settings` are in it as they are.
+pub(crate) fn recipe(
+    extractor: &str,
+    weights: &str,
+    width: usize,
+    sampling: &Sampling,
+    settings: std::collections::BTreeMap<String, String>,
+) -> Recipe {
+    // The sampling was checked when the encoder was made.
+    let row_time = sampling.clip_len().map_or(RowTime::SpanDuration, RowTime::Clip);
+    Recipe {
+        extractor: extractor.to_owned(),
+        weights: Some(weights.to_owned()),
+        fps: Some(sampling.fps),
+        row_time,
+        width,
+        resize: Some(sampling.framing.size()),
+        settings,
+    }
+}
+
+/// Whether clips are as an encoder wants them.
+pub(crate) fn check(clips: &Clips, sampling: &Sampling) -> Result<()> {
+    if clips.frames() == sampling.frames && clips.size() == sampling.framing.size() {
+        return Ok(());
+    }
+    let ([w, h], [wanted_w, wanted_h]) = (clips.size(), sampling.framing.size());
+    let (frames, wanted) = (clips.frames(), sampling.frames);
+    let problem = format!("clips of {frames} frames of {w} x {h} where {wanted} of {wanted_w} x {wanted_h} are wanted");
+    Err(EncodeError::Sampling { problem })
+}
+
+/// Weights that a network cannot be built of.
+pub(crate) fn unfit(folder: &WeightsFolder, network: &'static str, error: &candle_core::Error) -> EncodeError {
+    let path = folder.weight_file().unwrap_or_else(|_| folder.path().to_owned());
+    EncodeError::Unfit { path, network, problem: error.to_string() }
+}
+
+/// What tells weights apart, whatever file they came in: a hash of names, shapes and values.
+///
+/// # Errors
+/// Those of the tensor operations.
+pub fn fingerprint(tensors: &HashMap<String, Tensor>) -> Result<String> {
+    let mut names: Vec<&String> = tensors.keys().collect();
+    names.sort_unstable();
+    let mut hash = Sha256::new();
+    for name in names {
+        let Some(tensor) = tensors.get(name) else { continue };
+        hash.update(format!("{name} {:?}\n", tensor.dims()));
+        let values = tensor.to_dtype(candle_core::DType::F32)?.flatten_all()?.to_vec1::<f32>()?;
+        for part in values.chunks(1 << 14) {
+            let bytes: Vec<u8> = part.iter().flat_map(|value| value.to_le_bytes()).collect();
+            hash.update(&bytes);
+        }
+    }
+    let digest = hash.finalize();
+    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("sha256:{hex}"))
+}

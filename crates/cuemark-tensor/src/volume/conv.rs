@@ -1,0 +1,226 @@
+//! A convolution over volumes, with its bias and activation.
+
+use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor, bail};
+use rayon::prelude::*;
+
+use super::window::Placed;
+use super::{Activation, Window, lines};
+use crate::map::numbers;
+use crate::matrix::{Into, Matrix, Threads, product_into};
+
+/// Rows of one product: enough to keep the product busy, few enough for the second-level cache.
+const BLOCK_ROWS: usize = 256;
+/// A row of the kernel with fewer numbers is not worth a product of its own.
+const FEW: usize = 64;
+
+/// One convolution: weights, bias, window and activation.
+#[derive(Debug, Clone)]
+pub struct VolumeConv {
+    weight: Tensor,
+    bias: Tensor,
+    op: Conv,
+}
+
+/// How the weights lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// `[times, height, width, c_in, c_out]`: one product per row of the kernel, on the input as it is.
+    Rows,
+    /// `[width, times, height, c_in, c_out]`: one product in all, on lines that are gathered; for inputs of few channels.
+    Columns,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Conv {
+    pub(super) window: Window,
+    pub(super) activation: Activation,
+    order: Order,
+}
+
+impl VolumeConv {
+    /// From a kernel `[times, height, width, c_in, c_out]` and a bias `[c_out]`.
+    ///
+    /// # Errors
+    /// When the shapes do not fit the window or each other.
+    pub fn new(kernel: &Tensor, bias: &Tensor, window: Window, activation: Activation) -> Result<Self> {
+        let (times, height, width, c_in, c_out) = kernel.dims5()?;
+        if [times, height, width] != window.kernel {
+            bail!("a kernel of {times} x {height} x {width} for a window of {:?}", window.kernel);
+        }
+        if bias.dims() != [c_out] {
+            bail!("a bias of {:?} for {c_out} channels", bias.dims());
+        }
+        let few = width * c_in < FEW && times * height > 1 && kernel.device().is_cpu();
+        let (weight, order) = if few {
+            (kernel.permute((2, 0, 1, 3, 4))?.contiguous()?, Order::Columns)
+        } else {
+            (kernel.contiguous()?, Order::Rows)
+        };
+        let weight = weight.reshape((times * height * width, c_in, c_out))?.detach();
+        Ok(Self { weight, bias: bias.contiguous()?.detach(), op: Conv { window, activation, order } })
+    }
+
+    /// # Shapes
+    /// - x `[batch, times, height, width, c_in]`
+    /// - returns `[batch, times', height', width', c_out]`
+    ///
+    /// # Errors
+    /// When the channels differ or the window is larger than the input.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        x.contiguous()?.apply_op3_no_bwd(&self.weight, &self.bias, &self.op)
+    }
+}
+
+impl Conv {
+    /// Batch, where the window stands, channels in and out.
+    pub(super) fn sizes(&self, x: &Shape, weight: &Shape) -> Result<(usize, Placed, usize, usize)> {
+        let (batch, times, height, width, channels) = x.dims5()?;
+        let (_, c_in, c_out) = weight.dims3()?;
+        if channels != c_in {
+            bail!("a volume of {channels} channels where the kernel reads {c_in}");
+        }
+        Ok((batch, self.window.place([times, height, width])?, c_in, c_out))
+    }
+}
+
+impl CustomOp3 for Conv {
+    fn name(&self) -> &'static str {
+        "volume-conv"
+    }
+
+    fn cpu_fwd(
+        &self,
+        x: &CpuStorage,
+        x_layout: &Layout,
+        weight: &CpuStorage,
+        weight_layout: &Layout,
+        bias: &CpuStorage,
+        bias_layout: &Layout,
+    ) -> Result<(CpuStorage, Shape)> {
+        let (batch, placed, c_in, c_out) = self.sizes(x_layout.shape(), weight_layout.shape())?;
+        let (x, bias) = (numbers(x, x_layout)?, numbers(bias, bias_layout)?);
+        let work = Work {
+            placed,
+            c_in,
+            c_out,
+            weights: numbers(weight, weight_layout)?,
+            bias,
+            range: self.activation.range(),
+        };
+        let mut y = vec![0.0; batch * placed.outputs() * c_out];
+        if placed.is_point() {
+            work.points(x, &mut y);
+        } else {
+            let items = y.chunks_mut((placed.outputs() * c_out).max(1)).zip(x.chunks((placed.inputs() * c_in).max(1)));
+            match self.order {
+                Order::Rows => items.for_each(|(y, x)| work.rows(x, y)),
+                Order::Columns => items.for_each(|(y, x)| work.columns(x, y)),
+            }
+        }
+        let [times, height, width] = placed.output;
+        Ok((CpuStorage::F32(y), Shape::from((batch, times, height, width, c_out))))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        x: &candle_core::CudaStorage,
+        x_layout: &Layout,
+        weight: &candle_core::CudaStorage,
+        weight_layout: &Layout,
+        bias: &candle_core::CudaStorage,
+        bias_layout: &Layout,
+    ) -> Result<(candle_core::CudaStorage, Shape)> {
+        super::cuda::conv(self, (x, x_layout), (weight, weight_layout), (bias, bias_layout))
+    }
+}
+
+/// One convolution on the CPU.
+struct Work<'a> {
+    placed: Placed,
+    c_in: usize,
+    c_out: usize,
+    weights: &'a [f32],
+    bias: &'a [f32],
+    range: (f32, f32),
+}
+
+impl Work<'_> {
+    /// Every place by itself: one product.
+    fn points(&self, x: &[f32], y: &mut [f32]) {
+        let &Self { c_in, c_out, .. } = self;
+        let blocks = y.par_chunks_mut(BLOCK_ROWS * c_out).zip(x.par_chunks(BLOCK_ROWS * c_in));
+        blocks.for_each(|(y, x)| {
+            let left = Matrix::new(x, y.len() / c_out, c_in, c_in, 1);
+            product_into(left, Matrix::new(self.weights, c_in, c_out, c_out, 1), y, c_out, Into::Replace, Threads::One);
+            lines::finish_here(y, self.bias, self.range);
+        });
+    }
+
+    /// One product per row of the kernel.
+    ///
+    /// What an output reads of one input line lies side by side, and starts one input further for the next output: seen
+    /// as a matrix its rows overlap, and run on from line to line. The few rows that straddle two lines are computed
+    /// and thrown away.
+    fn rows(&self, x: &[f32], y: &mut [f32]) {
+        let &Self { placed, c_in, c_out, .. } = self;
+        let ([kernel_t, kernel_h, kernel_w], [_, stride_h, stride_w]) = (placed.window.kernel, placed.window.stride);
+        let (high, wide, width) = (placed.padded(1), placed.padded(2), placed.output[2]);
+        let x = lines::padded(x, &placed, c_in);
+        // Lines run on only where outputs and inputs keep step.
+        let at_once = if stride_h == 1 && stride_w == 1 { BLOCK_ROWS.div_ceil(wide).min(placed.output[1]) } else { 1 };
+        let inner = kernel_w * c_in;
+        y.par_chunks_mut(placed.output[1] * width * c_out).enumerate().for_each(|(time, y)| {
+            y.par_chunks_mut(at_once * width * c_out).enumerate().for_each_init(Vec::new, |product, (block, y)| {
+                let count = y.len() / (width * c_out);
+                let rows = (count - 1) * wide + width;
+                product.resize(rows * c_out, 0.0);
+                let mut into = Into::Replace;
+                for place_t in 0..kernel_t {
+                    let Some(from_t) = placed.at(0, time, place_t) else { continue };
+                    for place_h in 0..kernel_h {
+                        let line = from_t * high + block * at_once * stride_h + place_h;
+                        let left = Matrix::new(&x[line * wide * c_in..], rows, inner, stride_w * c_in, 1);
+                        let first = (place_t * kernel_h + place_h) * inner * c_out;
+                        let right = Matrix::new(&self.weights[first..], inner, c_out, c_out, 1);
+                        product_into(left, right, product, c_out, into, Threads::One);
+                        into = Into::Add;
+                    }
+                }
+                for (y, product) in y.chunks_exact_mut(width * c_out).zip(product.chunks(wide * c_out)) {
+                    lines::finish(&product[..width * c_out], self.bias, self.range, y);
+                }
+            });
+        });
+    }
+
+    /// One product per output line, on a copy of what all its windows read: `[width, times, height, c_in]`.
+    fn columns(&self, x: &[f32], y: &mut [f32]) {
+        let &Self { placed, c_in, c_out, .. } = self;
+        let ([kernel_t, kernel_h, kernel_w], stride_w) = (placed.window.kernel, placed.window.stride[2]);
+        let (wide, width, left) = (placed.padded(2), placed.output[2], placed.before[2]);
+        let [_, in_height, in_width] = placed.input;
+        let column = kernel_t * kernel_h * c_in;
+        y.par_chunks_mut(width * c_out).enumerate().for_each_init(Vec::new, |lines, (line, y)| {
+            let (time, height) = (line / placed.output[1], line % placed.output[1]);
+            lines.clear();
+            lines.resize(wide * column, 0.0);
+            for place_t in 0..kernel_t {
+                for place_h in 0..kernel_h {
+                    let (Some(t), Some(h)) = (placed.at(0, time, place_t), placed.at(1, height, place_h)) else {
+                        continue;
+                    };
+                    let from = &x[(t * in_height + h) * in_width * c_in..][..in_width * c_in];
+                    let first = left * column + (place_t * kernel_h + place_h) * c_in;
+                    for (to, from) in lines[first..].chunks_mut(column).zip(from.chunks_exact(c_in)) {
+                        to[..c_in].copy_from_slice(from);
+                    }
+                }
+            }
+            let left = Matrix::new(lines, width, kernel_w * column, stride_w * column, 1);
+            let right = Matrix::new(self.weights, kernel_w * column, c_out, c_out, 1);
+            product_into(left, right, y, c_out, Into::Replace, Threads::One);
+            lines::finish_here(y, self.bias, self.range);
+        });
+    }
+}
