@@ -181,21 +181,20 @@ impl Index {
             if stop() {
                 break;
             }
-            match self.add_file(file, options, &mut known) {
-                Ok(one) => {
-                    let adding = match one.became {
-                        Became::New => Adding::New(&one.entry),
-                        Became::Changed => Adding::Changed(&one.entry),
-                        Became::Unchanged => Adding::Unchanged(&one.entry.id),
+            match self.add_file(file, options, &mut known)? {
+                AddedOne::Put { entry, became, moments } => {
+                    let adding = match became {
+                        Became::New => Adding::New(&entry),
+                        Became::Changed => Adding::Changed(&entry),
+                        Became::Unchanged => Adding::Unchanged(&entry.id),
                     };
-                    added.count(&adding, one.moments);
+                    added.count(&adding, moments);
                     told(number + 1, files.len(), adding);
                 }
-                Err(error @ (SearchError::Io { .. } | SearchError::Media { .. } | SearchError::Encoder { .. })) => {
+                AddedOne::Failed(error) => {
                     added.failed += 1;
                     told(number + 1, files.len(), Adding::Failed { what: file.as_str(), error });
                 }
-                Err(error) => return Err(error),
             }
         }
         Ok(added)
@@ -207,9 +206,15 @@ impl Index {
         options: &AddOptions,
         known: &mut FxHashMap<VideoId, VideoEntry>,
     ) -> Result<AddedOne> {
-        let path = file.canonicalize_utf8().map_err(SearchError::io("open", file))?;
+        let path = match file.canonicalize_utf8() {
+            Ok(path) => path,
+            Err(error) => return Ok(AddedOne::Failed(SearchError::io("open", file)(error))),
+        };
         let id = free_id(&path, known);
-        let stamp = Stamp::of(&path)?;
+        let stamp = match Stamp::of(&path) {
+            Ok(stamp) => stamp,
+            Err(error) => return Ok(AddedOne::Failed(error)),
+        };
         let earlier = known.get(&id);
         let mut tags: BTreeSet<String> = options.tags.iter().cloned().collect();
         tags.extend(earlier.into_iter().flat_map(|entry| entry.tags.iter().cloned()));
@@ -221,10 +226,13 @@ impl Index {
                 self.engine.note(&id, entry.state, &entry.tags)?;
                 known.insert(id, entry.clone());
             }
-            return Ok(AddedOne { entry, became: Became::Unchanged, moments: 0 });
+            return Ok(AddedOne::Put { entry, became: Became::Unchanged, moments: 0 });
         }
         let became = if earlier.is_some() { Became::Changed } else { Became::New };
-        let embedded = self.encoder.video(&id, Some(&path))?;
+        let embedded = match self.encoder.video(&id, Some(&path)) {
+            Ok(embedded) => embedded,
+            Err(error) => return Ok(AddedOne::Failed(error)),
+        };
         let entry = VideoEntry {
             id: id.clone(),
             path: Some(path),
@@ -236,7 +244,7 @@ impl Index {
         };
         self.engine.put(&entry, &embedded.moments)?;
         known.insert(id, entry.clone());
-        Ok(AddedOne { entry, became, moments: embedded.moments.len() })
+        Ok(AddedOne::Put { entry, became, moments: embedded.moments.len() })
     }
 
     /// Adds videos by their stored features, without files: they can be found but not played.
@@ -326,7 +334,10 @@ impl Index {
             return Ok(known.clone());
         }
         let Some(embedding) = self.encoder.sentences(&[text])?.pop() else {
-            return Err(SearchError::Question { problem: "the question is empty".to_owned(), hint: "ask in a sentence" });
+            return Err(SearchError::Question {
+                problem: "the question is empty".to_owned(),
+                hint: "ask in a sentence",
+            });
         };
         let mut sentences = self.sentences.lock().unwrap_or_else(PoisonError::into_inner);
         if sentences.len() >= REMEMBERED {
@@ -357,10 +368,10 @@ impl Index {
     }
 }
 
-struct AddedOne {
-    entry: VideoEntry,
-    became: Became,
-    moments: usize,
+/// What became of one file; errors of the engine are not among it.
+enum AddedOne {
+    Put { entry: VideoEntry, became: Became, moments: usize },
+    Failed(SearchError),
 }
 
 enum Became {
@@ -419,7 +430,8 @@ fn walk(folder: &Utf8Path, depth: usize, files: &mut Vec<Utf8PathBuf>) -> Result
         let path = entry.into_path();
         if path.is_dir() {
             walk(&path, depth + 1, files)?;
-        } else if path.extension().is_some_and(|found| media::EXTENSIONS.contains(&found.to_ascii_lowercase().as_str())) {
+        } else if path.extension().is_some_and(|found| media::EXTENSIONS.contains(&found.to_ascii_lowercase().as_str()))
+        {
             files.push(path);
         }
     }
@@ -428,7 +440,10 @@ fn walk(folder: &Utf8Path, depth: usize, files: &mut Vec<Utf8PathBuf>) -> Result
 
 #[cfg(not(feature = "milvus"))]
 fn without(url: &EngineUrl) -> SearchError {
-    SearchError::Url { url: url.to_string(), problem: "this build has no Milvus engine (cargo feature `milvus`)".to_owned() }
+    SearchError::Url {
+        url: url.to_string(),
+        problem: "this build has no Milvus engine (cargo feature `milvus`)".to_owned(),
+    }
 }
 
 #[cfg(not(feature = "milvus"))]

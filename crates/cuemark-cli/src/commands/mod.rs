@@ -6,10 +6,13 @@ mod demo;
 mod eval;
 mod features;
 mod human_ceiling;
+mod index;
 mod models;
 mod pool;
 mod predict;
 mod rank;
+mod search;
+mod serve;
 mod split;
 mod text;
 mod text_bias;
@@ -54,6 +57,13 @@ pub(crate) enum Command {
     /// Look at clip features, convert them, hold two stores against each other.
     #[command(subcommand)]
     Features(features::Action),
+    /// Make a collection of videos searchable and keep it so.
+    #[command(subcommand)]
+    Index(index::Action),
+    /// Find the moments that a sentence describes.
+    Search(search::Args),
+    /// Serve an index: a page to search with, and an API.
+    Serve(serve::Args),
     /// What people reach against each other.
     HumanCeiling(human_ceiling::Args),
     /// The built-in synthetic world: films of coloured shapes in which the truth is known.
@@ -78,6 +88,9 @@ impl Command {
             Self::Pool(action) => pool::run(&action),
             Self::Rank(action) => rank::run(action),
             Self::Features(action) => features::run(&action),
+            Self::Index(action) => index::run(action),
+            Self::Search(args) => search::run(&args),
+            Self::Serve(args) => serve::run(&args),
             Self::HumanCeiling(args) => human_ceiling::run(&args),
             Self::World(action) => world::run(&action),
             Self::Demo(args) => demo::run(&args),

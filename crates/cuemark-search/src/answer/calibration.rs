@@ -74,7 +74,11 @@ pub fn fit_calibration(judged: &[(f64, bool)]) -> Option<Calibration> {
             break;
         }
     }
-    (slope.is_finite() && offset.is_finite() && slope > 0.0).then_some(Calibration { slope, offset, answers: judged.len() })
+    (slope.is_finite() && offset.is_finite() && slope > 0.0).then_some(Calibration {
+        slope,
+        offset,
+        answers: judged.len(),
+    })
 }
 
 #[cfg(test)]

@@ -39,8 +39,12 @@ impl Explainer {
         let telling = |word: &String| !FILLERS.contains(&word.as_str()) && !unknown.contains(word);
         if words.len() > 1 {
             for (place, word) in words.iter().enumerate().filter(|(_, word)| telling(word)).take(MOST_WORDS) {
-                let rest: Vec<&str> =
-                    words.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, word)| word.as_str()).collect();
+                let rest: Vec<&str> = words
+                    .iter()
+                    .enumerate()
+                    .filter(|(other, _)| *other != place)
+                    .map(|(_, word)| word.as_str())
+                    .collect();
                 without.push((word.clone(), index.sentence(&rest.join(" "))?));
             }
         }

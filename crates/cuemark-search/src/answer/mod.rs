@@ -140,8 +140,10 @@ fn best_videos(candidates: &[Hit], count: usize, pooled: usize) -> Vec<(VideoId,
     // A video with fewer candidates than are pooled counts its missing ones as bad as the worst candidate.
     let worst = candidates.last().map_or(0.0, |hit| hit.score);
     let mean = |scores: &[f32]| (scores.iter().sum::<f32>() + worst * (pooled - scores.len()) as f32) / pooled as f32;
-    let mut videos: Vec<(VideoId, f32)> =
-        order.into_iter().map(|video| (video.clone(), of_video.get(video).map_or(0.0, |scores| mean(scores)))).collect();
+    let mut videos: Vec<(VideoId, f32)> = order
+        .into_iter()
+        .map(|video| (video.clone(), of_video.get(video).map_or(0.0, |scores| mean(scores))))
+        .collect();
     videos.sort_by(|a, b| b.1.total_cmp(&a.1));
     videos.truncate(count);
     videos
@@ -188,7 +190,8 @@ impl<'a> Asked<'a> {
     }
 
     fn nearest(&self, count: usize, effort: Effort) -> Result<Vec<Hit>> {
-        let moved = self.unwanted.iter().fold(self.wanted.clone(), |wanted, not| wanted.away_from(not, NEGATIVE_WEIGHT));
+        let moved =
+            self.unwanted.iter().fold(self.wanted.clone(), |wanted, not| wanted.away_from(not, NEGATIVE_WEIGHT));
         self.index.engine().nearest(&moved, &Nearest { count, filter: self.filter.clone(), effort })
     }
 
@@ -203,7 +206,8 @@ impl<'a> Asked<'a> {
             }
         }
         let like = self.question.like.as_ref();
-        let itself = |span: Span| like.is_some_and(|like| &like.video == video && like.span.iou(span) > self.question.nms);
+        let itself =
+            |span: Span| like.is_some_and(|like| &like.video == video && like.span.iou(span) > self.question.nms);
         let admitted = scored.into_iter().filter(|(span, _)| self.filter.admits_span(*span) && !itself(*span));
         Ok(admitted.map(|(span, score)| Hit { video: video.clone(), span, score }).collect())
     }
@@ -241,7 +245,8 @@ mod tests {
     #[test]
     fn a_video_with_many_good_moments_beats_one_with_a_single_lucky_one() {
         let hit = |video: &str, score| Hit { video: video.into(), span: Span::whole(1.0), score };
-        let candidates = [hit("lucky", 0.9), hit("steady", 0.8), hit("steady", 0.79), hit("steady", 0.78), hit("x", 0.1)];
+        let candidates =
+            [hit("lucky", 0.9), hit("steady", 0.8), hit("steady", 0.79), hit("steady", 0.78), hit("x", 0.1)];
         assert_eq!(best_videos(&candidates, 1, 1)[0].0.as_str(), "lucky");
         assert_eq!(best_videos(&candidates, 1, 3)[0].0.as_str(), "steady");
         assert!(best_videos(&[], 3, 8).is_empty());

@@ -165,23 +165,31 @@ impl Encoder for RunEncoder {
             moments.extend(embedded.moments.into_iter().map(|moment| (video.id.clone(), moment)));
         }
         let step = (moments.len() / Background::SIZE).max(1);
-        let background = Background::new(moments.iter().step_by(step).map(|(_, moment)| moment.embedding.clone()).collect());
+        let background =
+            Background::new(moments.iter().step_by(step).map(|(_, moment)| moment.embedding.clone()).collect());
         let mut judged = Vec::new();
         let step = (split.queries.len() / CALIBRATION_QUERIES).max(1);
         for truth in split.queries.iter().step_by(step) {
             let Some(query) = self.sentences(&[&truth.query.text])?.pop() else { continue };
             let spread = background.spread(&query);
-            let mut scored: Vec<(usize, f32)> =
-                moments.iter().enumerate().map(|(place, (_, moment))| (place, moment.embedding.cosine(&query))).collect();
+            let mut scored: Vec<(usize, f32)> = moments
+                .iter()
+                .enumerate()
+                .map(|(place, (_, moment))| (place, moment.embedding.cosine(&query)))
+                .collect();
             scored.sort_by(|a, b| b.1.total_cmp(&a.1));
             let at = |place: usize| -> (Option<&VideoId>, Span) {
-                scored.get(place).and_then(|(moment, _)| moments.get(*moment)).map_or((None, Span::whole(0.0)), |(video, moment)| (Some(video), moment.span))
+                scored
+                    .get(place)
+                    .and_then(|(moment, _)| moments.get(*moment))
+                    .map_or((None, Span::whole(0.0)), |(video, moment)| (Some(video), moment.span))
             };
             let nms = Nms { limit: CALIBRATION_ANSWERS, ..Nms::new(ANSWER_NMS) };
             let right = right_spans(truth);
             for kept in nms.keep_by(scored.len(), at) {
                 let (Some(video), span) = at(kept) else { continue };
-                let is_right = right.get(video).is_some_and(|spans| spans.iter().any(|right| right.iou(span) >= RIGHT_IOU));
+                let is_right =
+                    right.get(video).is_some_and(|spans| spans.iter().any(|right| right.iou(span) >= RIGHT_IOU));
                 judged.push((spread.surprise(scored[kept].1), is_right));
             }
         }
@@ -191,7 +199,9 @@ impl Encoder for RunEncoder {
 
 fn right_spans(truth: &Truth) -> FxHashMap<VideoId, Vec<Span>> {
     let mut right: FxHashMap<VideoId, Vec<Span>> = FxHashMap::default();
-    for graded in truth.moments.iter().filter(|graded| graded.relevance.is_none_or(|grade| grade.value() >= RIGHT_GRADE)) {
+    for graded in
+        truth.moments.iter().filter(|graded| graded.relevance.is_none_or(|grade| grade.value() >= RIGHT_GRADE))
+    {
         right.entry(graded.moment.video.clone()).or_default().push(graded.moment.span);
     }
     right

@@ -60,7 +60,8 @@ impl Embedded {
         WholeFile::write_all_to(folder.join(LOG), overwrite, &log::head(width))?;
         if folder.join(graph::FILE).exists() {
             // A graph of the log that was replaced.
-            std::fs::remove_file(folder.join(graph::FILE)).map_err(SearchError::io("remove", &folder.join(graph::FILE)))?;
+            std::fs::remove_file(folder.join(graph::FILE))
+                .map_err(SearchError::io("remove", &folder.join(graph::FILE)))?;
         }
         Self::open(folder)
     }
@@ -109,7 +110,8 @@ impl Embedded {
             let file = File::open(&path).map_err(SearchError::io("open", &path))?;
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
             let snapshot = state.snapshot.refreshed(&file, &path)?;
-            let known = state.graph.as_ref().filter(|graph| Some(&graph.file) == GraphFile::read(&self.folder).as_ref());
+            let known =
+                state.graph.as_ref().filter(|graph| Some(&graph.file) == GraphFile::read(&self.folder).as_ref());
             let graph = known.cloned().or_else(|| Graph::open(&self.folder, &snapshot).map(Arc::new));
             *state = Arc::new(State { snapshot, graph });
         }
@@ -143,7 +145,9 @@ impl Embedded {
         match lock_file.try_lock() {
             Ok(()) => {}
             Err(std::fs::TryLockError::WouldBlock) => return Err(SearchError::Locked { path: self.folder.clone() }),
-            Err(std::fs::TryLockError::Error(source)) => return Err(SearchError::Io { what: "lock", path: lock, source }),
+            Err(std::fs::TryLockError::Error(source)) => {
+                return Err(SearchError::Io { what: "lock", path: lock, source });
+            }
         }
         let log = OpenOptions::new().read(true).append(true).open(path).map_err(SearchError::io("open", path))?;
         self.stale.store(true, Ordering::Release);
@@ -179,7 +183,13 @@ impl Embedded {
     }
 
     /// What the graph proposes, scored with the log's numbers.
-    fn through_graph(graph: &Graph, snapshot: &Snapshot, query: &Embedding, ask: &Nearest, expansion: usize) -> Vec<Hit> {
+    fn through_graph(
+        graph: &Graph,
+        snapshot: &Snapshot,
+        query: &Embedding,
+        ask: &Nearest,
+        expansion: usize,
+    ) -> Vec<Hit> {
         let everywhere = ask.filter.is_everywhere();
         let admitted: Vec<bool> = if everywhere {
             Vec::new()
@@ -379,7 +389,8 @@ impl Engine for Embedded {
 
     fn status(&self) -> Result<Status> {
         let state = self.state()?;
-        let mut status = Status { in_graph: state.graph.as_ref().map_or(0, |graph| graph.file.rows), ..Status::default() };
+        let mut status =
+            Status { in_graph: state.graph.as_ref().map_or(0, |graph| graph.file.rows), ..Status::default() };
         for put in &state.snapshot.puts {
             match (put.live, put.entry.state) {
                 (false, _) => status.dead += put.rows,
@@ -412,7 +423,10 @@ impl Engine for Embedded {
         for put in state.snapshot.puts.iter().filter(|put| put.live) {
             let beyond = (put.first_row..put.first_row + put.rows).any(|row| state.snapshot.span(put, row).is_empty());
             if beyond {
-                faults.push(Fault { place: format!("video `{}`", put.entry.id), problem: "a moment has no length".to_owned() });
+                faults.push(Fault {
+                    place: format!("video `{}`", put.entry.id),
+                    problem: "a moment has no length".to_owned(),
+                });
             }
         }
         Ok(faults)

@@ -248,7 +248,8 @@ mod tests {
             let padding = walk(&changed) == Ok((bytes.len(), 3));
             // Between a description and its moments there are zeros that nobody reads.
             let meta_end = |first: usize| first + HEADER + number(&bytes, first + 8).unwrap() as usize;
-            let is_padding = [FIRST, ends[1]].iter().any(|first| (meta_end(*first)..aligned(meta_end(*first))).contains(&place));
+            let is_padding =
+                [FIRST, ends[1]].iter().any(|first| (meta_end(*first)..aligned(meta_end(*first))).contains(&place));
             assert_eq!(padding, is_padding, "{place}");
         }
     }

@@ -142,7 +142,8 @@ impl Snapshot {
     /// Where a moment lies; empty at 0 when its bytes are no span.
     pub(crate) fn span(&self, put: &Put, row: usize) -> Span {
         let at = put.spans + 16 * (row - put.first_row);
-        let seconds = |at: usize| -> Option<f64> { Some(f64::from_le_bytes(self.map.bytes().get(at..at + 8)?.try_into().ok()?)) };
+        let seconds =
+            |at: usize| -> Option<f64> { Some(f64::from_le_bytes(self.map.bytes().get(at..at + 8)?.try_into().ok()?)) };
         let span = seconds(at).zip(seconds(at + 8)).and_then(|(start, end)| Span::new(start, end).ok());
         span.unwrap_or_else(|| Span::whole(0.0))
     }

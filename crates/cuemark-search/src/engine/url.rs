@@ -31,8 +31,13 @@ impl FromStr for EngineUrl {
                 return Err(wrong("names no collection"));
             };
             let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            if collection.is_empty() || !collection.chars().all(good) || collection.starts_with(|c: char| c.is_ascii_digit()) {
-                return Err(wrong("a collection's name has letters, digits and underscores only and begins with no digit"));
+            if collection.is_empty()
+                || !collection.chars().all(good)
+                || collection.starts_with(|c: char| c.is_ascii_digit())
+            {
+                return Err(wrong(
+                    "a collection's name has letters, digits and underscores only and begins with no digit",
+                ));
             }
             if host.is_empty() || host.contains(char::is_whitespace) {
                 return Err(wrong("names no host"));
@@ -75,7 +80,9 @@ mod tests {
 
     #[test]
     fn addresses_that_are_none_are_refused() {
-        for url in ["", "file:", "http://x/y", "milvus://h:1", "milvus:///c", "milvus://h/a-b", "milvus://h/1a", "milvus://h/"] {
+        for url in
+            ["", "file:", "http://x/y", "milvus://h:1", "milvus:///c", "milvus://h/a-b", "milvus://h/1a", "milvus://h/"]
+        {
             assert!(url.parse::<EngineUrl>().is_err(), "{url}");
         }
     }

@@ -107,7 +107,13 @@ impl Builder {
     }
 
     /// Puts in every live moment of the log from `first` on.
-    pub(super) fn add(&mut self, snapshot: &Snapshot, first: usize, scale: f32, progress: &mut dyn FnMut(usize, usize)) {
+    pub(super) fn add(
+        &mut self,
+        snapshot: &Snapshot,
+        first: usize,
+        scale: f32,
+        progress: &mut dyn FnMut(usize, usize),
+    ) {
         let start = self.rows.len();
         let live = (first..snapshot.rows()).filter(|row| snapshot.put_of(*row).is_some_and(|(_, put)| put.live));
         self.rows.extend(live.map(|row| row as u32));

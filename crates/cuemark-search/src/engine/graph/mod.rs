@@ -15,8 +15,8 @@ mod search;
 use camino::Utf8Path;
 use half::f16;
 
-pub(crate) use file::{FILE, GraphFile};
 use file::GraphMap;
+pub(crate) use file::{FILE, GraphFile};
 use search::Scratches;
 
 use super::snapshot::{Snapshot, widen};
