@@ -15,6 +15,8 @@ struct Need {
 /// Everything the tests call beside cargo. Add a line when a test starts to need a program, and not before.
 const NEEDS: &[Need] = &[
     Need { program: "ffmpeg", package: "ffmpeg", why: "writes and decodes the world's videos" },
+    Need { program: "chromedriver", package: "chromium-driver", why: "drives the browser that tries the page" },
+    Need { program: "chromium", package: "chromium", why: "tries the page" },
     Need { program: "h5cc", package: "libhdf5-dev", why: "reads published features in HDF5" },
 ];
 

@@ -164,7 +164,10 @@ fn a_question_gets_ranked_moments_with_spans_and_probabilities() {
     let reply = server.get("/api/v1/search?q=red%20ball%20spins");
     assert_eq!(reply.status, 200);
     let best = &reply.json()["answers"][0];
-    assert_eq!((best["video"].as_str(), best["start"].as_f64(), best["end"].as_f64()), (Some("one"), Some(0.0), Some(4.0)));
+    assert_eq!(
+        (best["video"].as_str(), best["start"].as_f64(), best["end"].as_f64()),
+        (Some("one"), Some(0.0), Some(4.0))
+    );
     assert!(best["probability"].as_f64().is_some_and(|p| (0.0..=1.0).contains(&p)));
     let filtered = server.get("/api/v1/search?q=red%20ball&tag=tag-two").json();
     assert!(filtered["answers"].as_array().unwrap().iter().all(|answer| answer["video"] == "two"));
@@ -254,7 +257,12 @@ fn nonsense_gets_a_problem_and_the_server_lives_on() {
         assert!((400..500).contains(&reply.status), "{body}: {}", reply.status);
     }
     assert_eq!(server.post("/api/v1/jobs", &format!("{{\"paths\":[\"{}\"]}}", "x".repeat(200_000))).status, 413);
-    for raw in ["\r\n\r\n", "GET\r\n\r\n", "BREW / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "\u{16}\u{3}\u{1}"] {
+    for raw in [
+        "\r\n\r\n",
+        "GET\r\n\r\n",
+        "BREW / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        "\u{16}\u{3}\u{1}",
+    ] {
         let status = server.send(raw).status;
         assert!(status == 0 || (400..500).contains(&status), "{raw:?}: {status}");
     }
@@ -272,7 +280,9 @@ fn a_video_that_cannot_be_decoded_gives_no_picture_and_no_path() {
 #[test]
 fn a_token_is_asked_for_everywhere_but_at_the_page_and_health() {
     let server = running(Some("right"));
-    for path in ["/api/v1/search?q=ball", "/api/v1/videos", "/api/v1/videos/one/media", "/metrics", "/api/v1/openapi.json"] {
+    for path in
+        ["/api/v1/search?q=ball", "/api/v1/videos", "/api/v1/videos/one/media", "/metrics", "/api/v1/openapi.json"]
+    {
         assert!(server.get(path).is_problem(401), "{path}");
         assert!(server.get_with(path, "Authorization: Bearer wrong\r\n").is_problem(401), "{path}");
         assert_eq!(server.get_with(path, "Authorization: Bearer right\r\n").status, 200, "{path}");
@@ -286,7 +296,8 @@ fn a_token_is_asked_for_everywhere_but_at_the_page_and_health() {
 #[test]
 fn another_hosts_name_is_refused_without_a_token() {
     let server = running(None);
-    let named = |host: &str| server.send(&format!("GET /api/v1/videos HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
+    let named =
+        |host: &str| server.send(&format!("GET /api/v1/videos HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"));
     assert!(named("evil.example").is_problem(403));
     assert_eq!(named("127.0.0.1:7878").status, 200);
 }
@@ -312,7 +323,10 @@ fn the_description_lists_every_path_and_metrics_count() {
     }
     server.get("/api/v1/search?q=ball");
     let metrics = String::from_utf8(server.get("/metrics").body).unwrap();
-    assert!(metrics.contains("cuemark_search_seconds_count 1\n") && metrics.contains("cuemark_videos 2\n"), "{metrics}");
+    assert!(
+        metrics.contains("cuemark_search_seconds_count 1\n") && metrics.contains("cuemark_videos 2\n"),
+        "{metrics}"
+    );
 }
 
 #[test]
