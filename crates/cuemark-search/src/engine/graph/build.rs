@@ -83,24 +83,26 @@ impl Builder {
         builder.rng = Rng::stream(SEED ^ view.rows.len() as u64, "levels");
         builder.rows = view.rows.to_vec();
         builder.vectors = view.vectors.to_vec();
-        let top = view.entry.map_or(0, |(_, top)| top);
-        for moment in 0..view.rows.len() as u32 {
+        let slots = view.upper.len() / (LINKS + 1);
+        // A moment's levels end where those of the next one that has any begin.
+        let mut ends: Vec<usize> = vec![0; view.rows.len()];
+        let mut next = slots;
+        for (end, at) in ends.iter_mut().zip(view.upper_at).rev() {
+            *end = next;
+            next = if *at == u32::MAX { next } else { *at as usize };
+        }
+        for (moment, end) in ends.into_iter().enumerate() {
+            let at = view.upper_at.get(moment).copied().unwrap_or(u32::MAX);
+            let levels = if at == u32::MAX { 0 } else { end.saturating_sub(at as usize).min(LEVELS) };
             let mut ground = Links::default();
-            ground.set(view.links(moment, 0).iter().copied());
+            ground.set(view.links(moment as u32, 0).iter().copied());
             builder.ground.push(Mutex::new(ground));
-            let has_upper = view.upper_at.get(moment as usize).is_some_and(|at| *at != u32::MAX);
-            let mut levels = Vec::new();
-            for level in 1..=if has_upper { top } else { 0 } {
-                let links = view.links(moment, level);
-                // A moment's levels end where the next moment's begin.
-                if level > 1 && links.is_empty() {
-                    break;
-                }
-                let mut copied = Links::default();
-                copied.set(links.iter().copied());
-                levels.push(Mutex::new(copied));
-            }
-            builder.upper.push(levels.into_boxed_slice());
+            let copied = (1..=levels).map(|level| {
+                let mut links = Links::default();
+                links.set(view.links(moment as u32, level).iter().copied());
+                Mutex::new(links)
+            });
+            builder.upper.push(copied.collect());
         }
         builder.entry = RwLock::new(view.entry);
         builder
