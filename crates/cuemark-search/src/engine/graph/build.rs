@@ -94,12 +94,13 @@ impl Builder {
         for (moment, end) in ends.into_iter().enumerate() {
             let at = view.upper_at.get(moment).copied().unwrap_or(u32::MAX);
             let levels = if at == u32::MAX { 0 } else { end.saturating_sub(at as usize).min(LEVELS) };
+            let known = |link: &u32| (*link as usize) < view.rows.len();
             let mut ground = Links::default();
-            ground.set(view.links(moment as u32, 0).iter().copied());
+            ground.set(view.links(moment as u32, 0).iter().copied().filter(known));
             builder.ground.push(Mutex::new(ground));
             let copied = (1..=levels).map(|level| {
                 let mut links = Links::default();
-                links.set(view.links(moment as u32, level).iter().copied());
+                links.set(view.links(moment as u32, level).iter().copied().filter(known));
                 Mutex::new(links)
             });
             builder.upper.push(copied.collect());

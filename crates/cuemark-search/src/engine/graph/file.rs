@@ -81,6 +81,9 @@ impl GraphMap {
         let moments = usize::try_from(long(16)?).ok()?;
         let upper = usize::try_from(long(36)?).ok()?;
         let entry = (moments > 0).then_some((short(28)?, (short(32)? as usize).min(LEVELS)));
+        if entry.is_some_and(|(entry, _)| entry as usize >= moments) {
+            return None;
+        }
         if short(24)? as usize != width || moments > u32::MAX as usize || upper > u32::MAX as usize {
             return None;
         }
