@@ -62,16 +62,17 @@ fn sixteen_sums(a: &[f32], b: &[f32]) -> f32 {
     let (whole_b, rest_b) = b.as_chunks::<16>();
     let mut sums = [0f32; 16];
     for (a, b) in whole_a.iter().zip(whole_b) {
-        for lane in 0..16 {
-            sums[lane] += a[lane] * b[lane];
+        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+            *sum += a * b;
         }
     }
     let rest: f32 = rest_a.iter().zip(rest_b).map(|(a, b)| a * b).sum();
     // Pairwise, so that the result does not hang on how the lanes were kept.
     let mut width = 8;
     while width > 0 {
-        for lane in 0..width {
-            sums[lane] += sums[lane + width];
+        let (low, high) = sums.split_at_mut(width);
+        for (low, high) in low.iter_mut().zip(high) {
+            *low += *high;
         }
         width /= 2;
     }

@@ -26,7 +26,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 pub(crate) const KEPT_THUMBNAILS: usize = 512;
 
 /// What the server shares between requests.
-pub struct App {
+pub(crate) struct App {
     pub(crate) index: Arc<Index>,
     pub(crate) options: ServerOptions,
     pub(crate) jobs: Arc<Jobs>,
@@ -53,8 +53,8 @@ impl App {
     }
 }
 
-/// Every path, for serving or for trying without a socket.
-pub fn router(app: Arc<App>) -> Router {
+/// Every path.
+pub(crate) fn router(app: Arc<App>) -> Router {
     let api = Router::new()
         .route("/search", get(api::search::search))
         .route("/moments/like", get(api::search::like))

@@ -21,7 +21,6 @@ pub(crate) struct Metrics {
     answers: [AtomicU64; 5],
     searches: [AtomicU64; BUCKETS.len() + 1],
     microseconds: AtomicU64,
-    pub(crate) connections: AtomicU64,
 }
 
 impl Metrics {

@@ -20,7 +20,7 @@ pub use explain::MatchedWord;
 pub use question::{Question, Stages};
 
 use crate::engine::{Effort, Hit, Nearest, rank};
-use crate::{Embedding, Filter, Index, Result, SearchError};
+use crate::{Embedding, Index, Result, SearchError};
 
 /// The overlap above which the worse of two answers of one video is dropped, unless a question says otherwise.
 pub(crate) const ANSWER_NMS: f64 = 0.5;
@@ -153,7 +153,6 @@ fn best_videos(candidates: &[Hit], count: usize, pooled: usize) -> Vec<(VideoId,
 struct Asked<'a> {
     index: &'a Index,
     question: &'a Question,
-    filter: Filter,
     wanted: Embedding,
     unwanted: Vec<Embedding>,
     spread: Spread,
@@ -177,22 +176,19 @@ impl<'a> Asked<'a> {
             }
         };
         let unwanted = question.not.iter().map(|text| index.sentence(text)).collect::<Result<Vec<_>>>()?;
-        let mut filter = question.filter.clone();
-        if let Some(videos) = &mut filter.videos {
-            for video in videos.iter() {
-                if index.engine().video(video)?.is_none() {
-                    return Err(SearchError::UnknownVideo { video: video.clone() });
-                }
+        for video in question.filter.videos.iter().flatten() {
+            if index.engine().video(video)?.is_none() {
+                return Err(SearchError::UnknownVideo { video: video.clone() });
             }
         }
         let spread = index.background()?.spread(&wanted);
-        Ok(Self { index, question, filter, wanted, unwanted, spread })
+        Ok(Self { index, question, wanted, unwanted, spread })
     }
 
     fn nearest(&self, count: usize, effort: Effort) -> Result<Vec<Hit>> {
         let moved =
             self.unwanted.iter().fold(self.wanted.clone(), |wanted, not| wanted.away_from(not, NEGATIVE_WEIGHT));
-        self.index.engine().nearest(&moved, &Nearest { count, filter: self.filter.clone(), effort })
+        self.index.engine().nearest(&moved, &Nearest { count, filter: self.question.filter.clone(), effort })
     }
 
     /// Every admitted moment of one video with its final score.
@@ -208,7 +204,7 @@ impl<'a> Asked<'a> {
         let like = self.question.like.as_ref();
         let itself =
             |span: Span| like.is_some_and(|like| &like.video == video && like.span.iou(span) > self.question.nms);
-        let admitted = scored.into_iter().filter(|(span, _)| self.filter.admits_span(*span) && !itself(*span));
+        let admitted = scored.into_iter().filter(|(span, _)| self.question.filter.admits_span(*span) && !itself(*span));
         Ok(admitted.map(|(span, score)| Hit { video: video.clone(), span, score }).collect())
     }
 
