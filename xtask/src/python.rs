@@ -22,6 +22,8 @@ pub(crate) const NUMPY: Package = Package { import: "numpy", name: "numpy" };
 pub(crate) const SCIPY: Package = Package { import: "scipy", name: "scipy" };
 /// Precision-recall curves.
 pub(crate) const SKLEARN: Package = Package { import: "sklearn", name: "scikit-learn" };
+/// Nearest neighbours in a graph.
+pub(crate) const HNSWLIB: Package = Package { import: "hnswlib", name: "hnswlib" };
 /// Tensors, networks and optimisers.
 pub(crate) const TORCH: Package = Package { import: "torch", name: "torch" };
 

@@ -3,6 +3,7 @@
 mod eval;
 mod inputs;
 mod protocols;
+mod search;
 mod spread;
 mod train;
 
@@ -34,6 +35,11 @@ pub(crate) const BENCHES: &[Bench] = &[
         name: "protocols",
         about: "kernel density against SciPy and its growth, the likest sentences against a plain matrix product",
         run: protocols::run,
+    },
+    Bench {
+        name: "search",
+        about: "a million moments of world videos against hnswlib: recall, queries a second, memory, build",
+        run: search::run,
     },
     Bench {
         name: "train",
