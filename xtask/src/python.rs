@@ -24,6 +24,8 @@ pub(crate) const SCIPY: Package = Package { import: "scipy", name: "scipy" };
 pub(crate) const SKLEARN: Package = Package { import: "sklearn", name: "scikit-learn" };
 /// Packs the wheel.
 pub(crate) const MATURIN: Package = Package { import: "maturin", name: "maturin" };
+/// Nearest neighbours in a graph.
+pub(crate) const HNSWLIB: Package = Package { import: "hnswlib", name: "hnswlib" };
 /// Tensors, networks and optimisers.
 pub(crate) const TORCH: Package = Package { import: "torch", name: "torch" };
 /// Video decoding.

@@ -10,6 +10,8 @@ use cuemark_formats::{ReadError, UnknownFormat};
 use cuemark_metrics::EvalError;
 use cuemark_models::ModelError;
 use cuemark_protocols::ProtocolError;
+use cuemark_search::SearchError;
+use cuemark_server::ServerError;
 use cuemark_tensor::UnknownDevice;
 use cuemark_text::TextError;
 use cuemark_text::similarity::SimilarityError;
@@ -56,6 +58,8 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
             .or_else(|| cause.downcast_ref::<ModelError>()?.hint())
             .or_else(|| cause.downcast_ref::<TrainError>()?.hint())
             .or_else(|| cause.downcast_ref::<BenchError>()?.hint())
+            .or_else(|| cause.downcast_ref::<SearchError>()?.hint())
+            .or_else(|| cause.downcast_ref::<ServerError>()?.hint())
             .or_else(|| Some(cause.downcast_ref::<UnknownDevice>()?.hint().to_owned()))
             .or_else(|| Some(cause.downcast_ref::<UnknownFormat>()?.hint()))
     })

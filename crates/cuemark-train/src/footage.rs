@@ -121,6 +121,22 @@ impl Footage {
         Ok((width(&self.stream)?, self.subtitles.as_deref().map_or(Ok(0), width)?))
     }
 
+    /// Where they are read from.
+    pub(crate) fn source(&self) -> &dyn FeatureSource {
+        &*self.source
+    }
+
+    /// The median length in **seconds** of the first `sample` videos; that of one clip when there is none.
+    pub(crate) fn usual_seconds(&self, sample: usize) -> Result<f64> {
+        let mut seconds = Vec::new();
+        for video in self.source.videos(&self.stream).into_iter().take(sample) {
+            let rows = self.source.read(video, &self.stream)?.rows();
+            seconds.push(rows as f64 * self.source.clip_len(video, &self.stream, rows)?.seconds());
+        }
+        seconds.sort_by(f64::total_cmp);
+        Ok(seconds.get(seconds.len() / 2).copied().unwrap_or(1.0))
+    }
+
     /// How the features were made, for the record; `None` for layouts that do not say.
     pub(crate) fn recipe(&self) -> Option<serde_json::Value> {
         let recipe = self.source.origin(&self.stream).ok()?.recipe?;

@@ -6,6 +6,7 @@
 
 mod batches;
 mod checkpoint;
+mod embed;
 mod error;
 mod examples;
 mod first_stage;
@@ -23,6 +24,7 @@ mod text;
 mod trained;
 mod trainer;
 
+pub use embed::{EmbeddedMoment, Embedder};
 pub use error::{Result, TrainError};
 pub use examples::OutOfReach;
 pub use first_stage::FirstStage;

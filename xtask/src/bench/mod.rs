@@ -4,8 +4,9 @@ mod encode;
 mod eval;
 mod inputs;
 mod protocols;
-mod report;
 mod python;
+mod report;
+mod search;
 mod spread;
 mod train;
 mod zoo;
@@ -49,6 +50,11 @@ pub(crate) const BENCHES: &[Bench] = &[
         name: "python",
         about: "cuemark.evaluate on arrays against the field's Python evaluators, two threads at once, the wheel's size",
         run: python::run,
+    },
+    Bench {
+        name: "search",
+        about: "a million moments of world videos against hnswlib: recall, queries a second, memory, build",
+        run: search::run,
     },
     Bench {
         name: "train",

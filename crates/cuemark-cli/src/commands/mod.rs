@@ -8,11 +8,14 @@ mod eval;
 mod extract;
 mod features;
 mod human_ceiling;
+mod index;
 mod models;
 mod pool;
 mod predict;
 mod rank;
 mod report;
+mod search;
+mod serve;
 mod split;
 mod text;
 mod text_bias;
@@ -65,6 +68,13 @@ pub(crate) enum Command {
     /// Weights of published encoders: what there is, fetching, checking.
     #[command(subcommand)]
     Weights(weights::Action),
+    /// Make a collection of videos searchable and keep it so.
+    #[command(subcommand)]
+    Index(index::Action),
+    /// Find the moments that a sentence describes.
+    Search(search::Args),
+    /// Serve an index: a page to search with, and an API.
+    Serve(serve::Args),
     /// What people reach against each other.
     HumanCeiling(human_ceiling::Args),
     /// The built-in synthetic world: films of coloured shapes in which the truth is known.
@@ -92,6 +102,9 @@ impl Command {
             Self::Rank(action) => rank::run(action),
             Self::Features(action) => features::run(&action),
             Self::Weights(action) => weights::run(&action),
+            Self::Index(action) => index::run(action),
+            Self::Search(args) => search::run(&args),
+            Self::Serve(args) => serve::run(&args),
             Self::HumanCeiling(args) => human_ceiling::run(&args),
             Self::World(action) => world::run(&action),
             Self::Demo(args) => demo::run(&args),

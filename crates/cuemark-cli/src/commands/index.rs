@@ -1,0 +1,288 @@
+//! `cuemark index`: make a collection of videos searchable and keep it so.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use camino::Utf8PathBuf;
+use clap::Subcommand;
+use cuemark_core::VideoId;
+use cuemark_search::{AddOptions, Adding, EngineUrl, Index, Settling, VideoState, encoder};
+use serde_json::json;
+
+use crate::input::Force;
+use crate::output::{self, Outcome, Print, thousands};
+use crate::progress;
+
+/// Make a collection of videos searchable and keep it so.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Make an empty index, and add what is named.
+    Create {
+        #[command(flatten)]
+        index: IndexArg,
+        /// What makes the embeddings: the folder of a trained bi-encoder's run.
+        #[arg(long, value_name = "RUN_DIR")]
+        encoder: String,
+        #[command(flatten)]
+        add: AddArgs,
+        #[command(flatten)]
+        print: Print,
+        #[command(flatten)]
+        force: Force,
+    },
+    /// Add videos; those that are there already are embedded again only when their file has changed.
+    ///
+    /// Every video is safe once it is counted: Ctrl-C, or worse, loses only the one being embedded, and the same command
+    /// goes on where it was.
+    Add {
+        #[command(flatten)]
+        index: IndexArg,
+        #[command(flatten)]
+        add: AddArgs,
+        #[command(flatten)]
+        print: Print,
+    },
+    /// Take videos out.
+    Remove {
+        #[command(flatten)]
+        index: IndexArg,
+        /// Their names, as `status --videos` lists them.
+        #[arg(required = true, value_name = "VIDEO")]
+        videos: Vec<String>,
+        #[command(flatten)]
+        print: Print,
+    },
+    /// What is in an index.
+    Status {
+        #[command(flatten)]
+        index: IndexArg,
+        /// List the videos.
+        #[arg(long)]
+        videos: bool,
+        #[command(flatten)]
+        print: Print,
+    },
+    /// Read everything, compare it with its checksums, look for the files; exit 1 when something is wrong.
+    ///
+    /// A video whose file has gone is marked and no longer found; one whose file has come back is found again.
+    Verify {
+        #[command(flatten)]
+        index: IndexArg,
+        /// Derive what makes search fast from scratch.
+        #[arg(long)]
+        repair: bool,
+        #[command(flatten)]
+        print: Print,
+    },
+}
+
+/// Which index.
+#[derive(Debug, clap::Args)]
+pub(crate) struct IndexArg {
+    /// The index: a folder, `file:DIR` or `milvus://HOST:PORT/COLLECTION`.
+    #[arg(value_name = "INDEX")]
+    index: String,
+    /// What to compute embeddings on: cpu, cuda, cuda:N.
+    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
+    device: String,
+}
+
+impl IndexArg {
+    fn url(&self) -> anyhow::Result<EngineUrl> {
+        Ok(self.index.parse()?)
+    }
+
+    /// Opens the index with the encoder that it names.
+    pub(crate) fn open(&self, features: Option<&Utf8PathBuf>) -> anyhow::Result<Index> {
+        let url = self.url()?;
+        let manifest = Index::manifest_of(&url)?;
+        let device = cuemark_tensor::device(&self.device)?;
+        let encoder = encoder::open(&manifest.encoder, features.map(Utf8PathBuf::as_path), &device)?;
+        Ok(Index::open(&url, encoder)?)
+    }
+}
+
+/// What to add.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AddArgs {
+    /// Video files, and folders of them.
+    #[arg(value_name = "VIDEO")]
+    videos: Vec<Utf8PathBuf>,
+    /// Add videos by their features in this store instead: they can be found but not played.
+    #[arg(long, value_name = "STORE")]
+    features: Option<Utf8PathBuf>,
+    /// Which videos of the store; all when left out.
+    #[arg(long, value_name = "NAME", requires = "features")]
+    only: Vec<String>,
+    /// Give every added video a tag; may be repeated.
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+}
+
+pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
+    match action {
+        Action::Create { index, encoder, add, print, force } => create(&index, &encoder, &add, print, &force),
+        Action::Add { index, add, print } => {
+            if add.videos.is_empty() && add.features.is_none() {
+                anyhow::bail!("name videos, folders of videos, or a store of features (`--features STORE`)");
+            }
+            let opened = index.open(add.features.as_ref())?;
+            add_all(&opened, &add, print)
+        }
+        Action::Remove { index, videos, print } => remove(&index, &videos, print),
+        Action::Status { index, videos, print } => status(&index, videos, print),
+        Action::Verify { index, repair, print } => verify(&index, repair, print),
+    }
+}
+
+fn create(index: &IndexArg, name: &str, add: &AddArgs, print: Print, force: &Force) -> anyhow::Result<Outcome> {
+    let device = cuemark_tensor::device(&index.device)?;
+    let encoder = encoder::open(name, add.features.as_deref(), &device)?;
+    let created = Index::create(&index.url()?, encoder, force.overwrite())?;
+    if !add.videos.is_empty() || add.features.is_some() {
+        return add_all(&created, add, print);
+    }
+    let manifest = created.manifest();
+    print.result(&manifest, || {
+        let fitted = match manifest.calibration.answers {
+            0 => "probabilities are a guess: the encoder brings no validation queries".to_owned(),
+            answers => format!("probabilities fitted on {} answers", thousands(answers)),
+        };
+        format!("made {}: {} numbers per moment; {fitted}", index.index, manifest.width)
+    })
+}
+
+fn add_all(index: &Index, add: &AddArgs, print: Print) -> anyhow::Result<Outcome> {
+    let bar = progress::bar(0, "embedding");
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    // Without a handler Ctrl-C ends the program at once, which is safe too.
+    let _ = ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed));
+    let mut told = |done: usize, all: usize, adding: Adding| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+        if let Adding::Failed { what, error } = adding {
+            bar.suspend(|| {
+                let chain = anyhow::Error::new(error);
+                output::say(&format!("left out: {what}: {chain:#}"));
+            });
+        }
+    };
+    let options = AddOptions { tags: add.tags.clone() };
+    let stopped = || stop.load(Ordering::Relaxed);
+    let mut added = index.add_files(&add.videos, &options, &mut told, &stopped)?;
+    if let Some(store) = add.features.as_ref().filter(|_| add.videos.is_empty()) {
+        let videos: Vec<VideoId> = if add.only.is_empty() {
+            let source = cuemark_features::open(store, &cuemark_features::OpenOptions::default())?;
+            let stream = source.streams().first().map(|stream| (*stream).to_owned()).unwrap_or_default();
+            let stream = if source.streams().contains(&"visual") { "visual".to_owned() } else { stream };
+            source.videos(&stream).into_iter().cloned().collect()
+        } else {
+            add.only.iter().map(|name| VideoId::new(name.as_str())).collect()
+        };
+        added = index.add_stored(&videos, &options, &mut told, &stopped)?;
+    }
+    bar.finish_and_clear();
+    let bar = progress::bar(0, "making it fast");
+    index.settle(Settling::WhenWorthIt, &mut |done, all| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    })?;
+    bar.finish_and_clear();
+    let status = index.engine().status()?;
+    let outcome = print.result(&json!({ "added": added, "status": status, "stopped": stopped() }), || {
+        let mut text = format!(
+            "{} new, {} changed, {} unchanged, {} left out; {} moments of {} videos in the index",
+            thousands(added.new),
+            thousands(added.changed),
+            thousands(added.unchanged),
+            thousands(added.failed),
+            thousands(status.moments),
+            thousands(status.videos)
+        );
+        if stopped() {
+            text += "\nstopped; the same command goes on";
+        }
+        text
+    })?;
+    Ok(if added.failed > 0 { outcome.with_problems() } else { outcome })
+}
+
+fn remove(index: &IndexArg, videos: &[String], print: Print) -> anyhow::Result<Outcome> {
+    let opened = index.open(None)?;
+    let mut missing = Vec::new();
+    for video in videos {
+        if !opened.engine().remove(&VideoId::new(video.as_str()))? {
+            missing.push(video.clone());
+        }
+    }
+    let removed = videos.len() - missing.len();
+    let outcome = print.result(&json!({ "removed": removed, "missing": missing }), || {
+        let mut text = format!("removed {}", thousands(removed));
+        if !missing.is_empty() {
+            text += &format!("; not in the index: {}", missing.join(", "));
+        }
+        text
+    })?;
+    Ok(if missing.is_empty() { outcome } else { outcome.with_problems() })
+}
+
+fn status(index: &IndexArg, list: bool, print: Print) -> anyhow::Result<Outcome> {
+    let opened = index.open(None)?;
+    let status = opened.engine().status()?;
+    let videos = if list { opened.engine().videos()? } else { Vec::new() };
+    let mut value =
+        json!({ "index": opened.engine().url().to_string(), "manifest": opened.manifest(), "status": status });
+    if list {
+        value["videos"] = serde_json::to_value(&videos)?;
+    }
+    print.result(&value, || {
+        let mut rows = vec![
+            vec!["encoder".to_owned(), opened.manifest().encoder.clone()],
+            vec!["videos".to_owned(), thousands(status.videos)],
+            vec!["vanished".to_owned(), thousands(status.vanished)],
+            vec!["moments".to_owned(), thousands(status.moments)],
+            vec!["in the graph".to_owned(), thousands(status.in_graph)],
+            vec!["dead".to_owned(), thousands(status.dead)],
+            vec!["on disk".to_owned(), format!("{:.1} MB", status.bytes as f64 / 1e6)],
+        ];
+        for entry in &videos {
+            let state = if entry.state == VideoState::Vanished { " (vanished)" } else { "" };
+            let tags = if entry.tags.is_empty() { String::new() } else { format!(" [{}]", entry.tags.join(", ")) };
+            rows.push(vec![entry.id.to_string(), format!("{:.1} s{tags}{state}", entry.duration)]);
+        }
+        output::text_table(&["", ""], &rows)
+    })
+}
+
+fn verify(index: &IndexArg, repair: bool, print: Print) -> anyhow::Result<Outcome> {
+    let opened = index.open(None)?;
+    let bar = progress::bar(0, "reading");
+    let faults = opened.engine().verify(&mut |done, all| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    })?;
+    bar.finish_and_clear();
+    let mut verified = opened.look_for_files()?;
+    verified.faults = faults;
+    let how = if repair { Settling::Anew } else { Settling::WhenWorthIt };
+    opened.settle(how, &mut |_, _| {})?;
+    let status = opened.engine().status()?;
+    let sound = verified.faults.is_empty();
+    let outcome = print.result(&json!({ "sound": sound, "verified": verified, "status": status }), || {
+        let mut lines: Vec<String> =
+            verified.faults.iter().map(|fault| format!("{}: {}", fault.place, fault.problem)).collect();
+        for (what, videos) in
+            [("vanished", &verified.vanished), ("back again", &verified.returned), ("changed since", &verified.changed)]
+        {
+            if !videos.is_empty() {
+                let names: Vec<&str> = videos.iter().map(VideoId::as_str).collect();
+                lines.push(format!("{what}: {}", names.join(", ")));
+            }
+        }
+        let verdict = if sound { "sound" } else { "damaged" };
+        lines.push(format!("{verdict}: {} moments of {} videos", thousands(status.moments), thousands(status.videos)));
+        lines.join("\n")
+    })?;
+    Ok(if sound { outcome } else { outcome.with_problems() })
+}

@@ -1,0 +1,258 @@
+//! The page in a real browser: world videos are filmed, indexed, served; a question is typed, a moment played.
+//!
+//! Needs Debian's `chromium` and `chromium-driver`; `cargo xtask test` installs them. With `CUEMARK_SCREENSHOTS=DIR` the
+//! pictures of the page are kept there.
+#![allow(clippy::unwrap_used)] // a test may panic
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde_json::{Value, json};
+
+/// A small network for a small world: what counts here is that everything is joined up.
+const RUN: &str = r#"
+[model]
+name = "mmn"
+text = { rate = 1.0 }
+[model.network]
+map = { pre_clips = 32, clips = 16, counts = [15] }
+hidden = 32
+joint = 32
+kernel = 3
+layers = 2
+text = { dim = 32, layers = 1, heads = 2, ffn = 64, positions = 64 }
+[model.matching]
+margin = 0.3
+weight = 0.05
+[data]
+dataset = "world"
+root = "WORLD"
+[train]
+epochs = 2
+batch = 8
+rate = 1e-3
+optimiser = "adamw"
+schedule = { kind = "cosine", warm_up = 0.05 }
+[eval]
+metric = "R@1,IoU=0.5"
+"#;
+
+/// A process of ours that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn cuemark(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_cuemark")).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Starts a program and waits for the line that has `mark` in it.
+fn start(command: &mut Command, mark: &str) -> (Running, String) {
+    let mut child = command.stdin(Stdio::null()).spawn().unwrap();
+    let pipe: Box<dyn Read + Send> = match child.stderr.take() {
+        Some(stderr) => Box::new(stderr),
+        None => Box::new(child.stdout.take().unwrap()),
+    };
+    let mut lines = BufReader::new(pipe).lines();
+    let line = lines.by_ref().map_while(Result::ok).find(|line| line.contains(mark)).unwrap_or_default();
+    // Whatever it says later must not fill the pipe.
+    std::thread::spawn(move || lines.for_each(drop));
+    (Running(child), line)
+}
+
+/// The few calls of the WebDriver protocol that this test makes.
+struct Browser {
+    port: u16,
+    session: String,
+}
+
+impl Browser {
+    fn open(port: u16) -> Self {
+        let mut browser = Self { port, session: String::new() };
+        let options = json!({ "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--mute-audio",
+            "--autoplay-policy=no-user-gesture-required", "--force-device-scale-factor=1", "--window-size=1280,900"] });
+        let asked =
+            json!({ "capabilities": { "alwaysMatch": { "browserName": "chrome", "goog:chromeOptions": options } } });
+        let told = browser.call("POST", "/session", &asked);
+        browser.session = format!("/session/{}", told["sessionId"].as_str().unwrap());
+        browser
+    }
+
+    fn call(&self, method: &str, path: &str, body: &Value) -> Value {
+        let body = if method == "GET" { String::new() } else { body.to_string() };
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\n\r\n",
+            self.port,
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(body.as_bytes()).unwrap();
+        let mut reply = Vec::new();
+        stream.read_to_end(&mut reply).unwrap();
+        let at = reply.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
+        let value: Value = serde_json::from_slice(&reply[at..]).unwrap();
+        assert!(value["value"]["error"].is_null(), "{method} {path}: {value:#}");
+        value["value"].clone()
+    }
+
+    fn go(&self, url: &str) {
+        self.call("POST", &format!("{}/url", self.session), &json!({ "url": url }));
+    }
+
+    fn run(&self, script: &str) -> Value {
+        self.call("POST", &format!("{}/execute/sync", self.session), &json!({ "script": script, "args": [] }))
+    }
+
+    /// Types into whatever has the focus.
+    fn keys(&self, text: &str) {
+        let keys: Vec<Value> = text
+            .chars()
+            .flat_map(|key| [json!({ "type": "keyDown", "value": key }), json!({ "type": "keyUp", "value": key })])
+            .collect();
+        let actions = json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": keys }] });
+        self.call("POST", &format!("{}/actions", self.session), &actions);
+    }
+
+    fn size(&self, width: usize, height: usize) {
+        let rect = json!({ "width": width, "height": height });
+        self.call("POST", &format!("{}/window/rect", self.session), &rect);
+    }
+
+    /// Asks again until the script gives something other than `null` or `false`.
+    fn wait(&self, what: &str, script: &str) -> Value {
+        let began = Instant::now();
+        loop {
+            let found = self.run(script);
+            if !(found.is_null() || found == Value::Bool(false)) {
+                return found;
+            }
+            assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "waited for {what}: {}",
+                self.run("return document.body.innerText")
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn screenshot(&self, folder: Option<&Utf8Path>, name: &str) {
+        let Some(folder) = folder else { return };
+        let picture = self.call("GET", &format!("{}/screenshot", self.session), &Value::Null);
+        std::fs::write(folder.join(name), base64(picture.as_str().unwrap())).unwrap();
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.call("DELETE", &self.session.clone(), &json!({}));
+        }
+    }
+}
+
+fn base64(text: &str) -> Vec<u8> {
+    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let (mut bytes, mut bits, mut count) = (Vec::new(), 0u32, 0);
+    for letter in text.bytes() {
+        let Some(value) = LETTERS.iter().position(|known| *known == letter) else { continue };
+        bits = (bits << 6) | value as u32;
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count) as u8);
+        }
+    }
+    bytes
+}
+
+const ENTER: char = '\u{E007}';
+const DOWN: char = '\u{E015}';
+
+#[test]
+fn a_question_typed_into_the_page_finds_moments_and_plays_exactly_one() {
+    let guard = tempfile::tempdir().unwrap();
+    let folder = Utf8PathBuf::from_path_buf(guard.path().to_owned()).unwrap();
+    let at = |name: &str| folder.join(name).into_string();
+    cuemark(&["world", "make", "--out", &at("world"), "--videos", "24", "--mp4", "--seed", "4"]);
+    std::fs::write(folder.join("run.toml"), RUN.replace("WORLD", &at("world"))).unwrap();
+    cuemark(&["train", &at("run.toml"), "--out", &at("run")]);
+    let made = cuemark(&["index", "create", &at("index"), "--encoder", &at("run"), &at("world/videos"), "--json"]);
+    let made: Value = serde_json::from_str(&made).unwrap();
+    assert_eq!(made["added"]["failed"], 0, "{made:#}");
+    assert!(made["status"]["videos"].as_u64().unwrap() >= 10, "{made:#}");
+
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_cuemark"));
+    serve.args(["serve", &at("index"), "--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).stdout(Stdio::null());
+    let (_server, line) = start(&mut serve, "listening on ");
+    let url = line.split("listening on ").nth(1).unwrap().trim().to_owned();
+    let mut driver = Command::new("chromedriver");
+    driver.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null());
+    let (_driver, line) = start(&mut driver, "on port ");
+    let digits = line.rsplit("on port ").next().unwrap();
+    let port = digits.trim_end_matches('.').trim().parse().unwrap();
+    let browser = Browser::open(port);
+    let pictures = std::env::var("CUEMARK_SCREENSHOTS").ok().map(Utf8PathBuf::from);
+
+    browser.go(&url);
+    browser.wait("the box to have the focus", "return document.activeElement.id === 'q'");
+    browser.keys(&format!("the red ball spins{ENTER}"));
+    browser.wait("ranked moments", "return document.querySelectorAll('#results .card').length >= 3");
+    let chances = browser.run("return [...document.querySelectorAll('.chance')].map(e => parseInt(e.textContent))");
+    let chances: Vec<i64> = chances.as_array().unwrap().iter().map(|chance| chance.as_i64().unwrap()).collect();
+    assert!(chances.windows(2).all(|pair| pair[0] >= pair[1]), "not best first: {chances:?}");
+    let address = browser.run("return location.search");
+    assert_eq!(address, "?q=the+red+ball+spins");
+    let loaded =
+        "return [...document.querySelectorAll('.card img')].slice(0, 3).every(i => i.complete && i.naturalWidth > 0)";
+    browser.wait("thumbnails", loaded);
+    browser.wait("strips", "return document.querySelectorAll('.strip .bar').length > 0");
+    browser.screenshot(pictures.as_deref(), "search-desktop.png");
+
+    // By the keyboard alone: down to the first answer, and play it.
+    browser.keys(&format!("{DOWN}{ENTER}"));
+    let playing = "const v = document.getElementById('video'); return v.readyState >= 2 && v.currentTime > 0";
+    browser.wait("the video to play", playing);
+    let span = browser.run("const d = document.querySelector('#results li').dataset; return [+d.start, +d.end]");
+    let (start, end) = (span[0].as_f64().unwrap(), span[1].as_f64().unwrap());
+    let mut seen = Vec::new();
+    for _ in 0..20 {
+        let now = browser.run("return document.getElementById('video').currentTime").as_f64().unwrap();
+        assert!(start - 0.05 <= now && now <= end + 0.3, "at {now} s, outside {start} – {end}");
+        seen.push(now);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(seen.last() > seen.first() || *seen.last().unwrap() >= end - 0.5, "it stands still: {seen:?}");
+    let stopped =
+        format!("const v = document.getElementById('video'); return v.paused && v.currentTime >= {}", end - 0.5);
+    browser.wait("the moment to end", &stopped);
+    browser.screenshot(pictures.as_deref(), "search-playing.png");
+
+    // A shared link shows the same, at phone width and without anything to scroll sideways.
+    let first = "return document.querySelector('#results li').dataset.video + document.querySelector('#results li').dataset.start";
+    let before = browser.run(first);
+    browser.size(390, 844);
+    browser.go(&format!("{url}/?q=the+red+ball+spins"));
+    browser.wait("ranked moments again", "return document.querySelectorAll('#results .card').length >= 3");
+    assert_eq!(browser.run(first), before);
+    assert_eq!(browser.run("return document.documentElement.scrollWidth <= window.innerWidth"), true);
+    browser.wait("thumbnails", loaded);
+    browser.wait("strips", "return document.querySelectorAll('.strip .bar').length > 0");
+    browser.screenshot(pictures.as_deref(), "search-phone.png");
+
+    // Nothing to find and nothing to understand are said, not left blank.
+    browser.go(&format!("{url}/?like=nobody:1-2"));
+    browser.wait("the error", "return document.querySelector('#status.error')?.textContent.includes('nobody')");
+}

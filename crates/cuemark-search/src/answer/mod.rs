@@ -1,0 +1,250 @@
+//! From a question to ranked moments.
+//!
+//! 1. The sentence becomes an embedding, moved away from what is not wanted.
+//! 2. The engine proposes candidates.
+//! 3. Every moment of the best videos is scored: their full maps.
+//! 4. Overlapping answers of one video are merged: [`cuemark_core::Nms`] at the question's threshold.
+//! 5. Scores become probabilities, and each answer says which words it hangs on.
+
+mod background;
+mod calibration;
+mod explain;
+mod question;
+
+use cuemark_core::{Nms, Span, VideoId};
+use rustc_hash::FxHashMap;
+
+pub(crate) use background::{Background, Spread};
+pub use calibration::{Calibration, fit_calibration};
+pub use explain::MatchedWord;
+pub use question::{Question, Stages};
+
+use crate::engine::{Effort, Hit, Nearest, rank};
+use crate::{Embedding, Index, Result, SearchError};
+
+/// The overlap above which the worse of two answers of one video is dropped, unless a question says otherwise.
+pub(crate) const ANSWER_NMS: f64 = 0.5;
+/// How much a term that is not wanted counts against one that is.
+const NEGATIVE_WEIGHT: f32 = 0.5;
+/// Candidates per wanted answer.
+const CANDIDATES: usize = 20;
+/// The fewest candidates.
+const LEAST_CANDIDATES: usize = 200;
+/// The fewest videos that are looked into.
+const LEAST_VIDEOS: usize = 20;
+/// The best moments whose mean is a video's score in the first of two stages.
+const POOLED: usize = 8;
+/// Cells of the strip along a video's timeline.
+pub const STRIP: usize = 64;
+
+/// Answers to one question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answers {
+    /// Best first.
+    pub moments: Vec<Answer>,
+    /// Words of the question that mean nothing to the encoder.
+    pub unknown_words: Vec<String>,
+    /// How many of [`Answers::moments`] reach the question's least probability: 0 means that nothing is good enough.
+    pub good: usize,
+}
+
+/// A moment that answers a question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The video.
+    pub video: VideoId,
+    /// Where in it, in **seconds**.
+    pub span: Span,
+    /// The cosine between question and moment, less what is not wanted.
+    pub score: f32,
+    /// The probability that this answers the question, given how the question scores against the rest of the index.
+    pub probability: f64,
+    /// The words that speak for it, the weightiest first; empty for questions without words.
+    pub words: Vec<MatchedWord>,
+}
+
+impl Index {
+    /// Answers a question.
+    ///
+    /// # Errors
+    /// When the question asks nothing, names a video that is not there, and those of the encoder and the engine.
+    pub fn answer(&self, question: &Question) -> Result<Answers> {
+        let asked = Asked::new(self, question)?;
+        let effort = question.effort;
+        let count = (CANDIDATES * question.limit).max(LEAST_CANDIDATES);
+        let candidates = asked.nearest(count, effort)?;
+        let looked_into = LEAST_VIDEOS.max(2 * question.limit);
+        let videos = match question.stages {
+            Stages::One => best_videos(&candidates, looked_into, 1),
+            Stages::Two { videos } => best_videos(&candidates, videos.max(1), POOLED),
+        };
+        let mut hits = Vec::new();
+        for (video, video_score) in &videos {
+            let mut found = asked.inside(video)?;
+            if let Stages::Two { .. } = question.stages {
+                // The video was chosen first: its score leads, the moment's decides inside.
+                for hit in &mut found {
+                    hit.score = hit.score.midpoint(*video_score);
+                }
+            }
+            hits.extend(found);
+        }
+        rank(&mut hits, usize::MAX);
+        let nms = Nms { limit: question.limit, ..Nms::new(question.nms) };
+        let kept = nms.keep_by(hits.len(), |place| (Some(&hits[place].video), hits[place].span));
+        let kept: Vec<Hit> = kept.into_iter().map(|place| hits[place].clone()).collect();
+        asked.finish(kept)
+    }
+
+    /// Where along a video a question scores high: [`STRIP`] probabilities, evenly over the video.
+    ///
+    /// Each cell has the best of the shorter moments that cover it, so that one long moment does not hide where in it the
+    /// answer lies.
+    ///
+    /// # Errors
+    /// As [`Index::answer`].
+    pub fn strip(&self, question: &Question, video: &VideoId) -> Result<Vec<f64>> {
+        let asked = Asked::new(self, question)?;
+        let Some(entry) = self.engine().video(video)? else {
+            return Err(SearchError::UnknownVideo { video: video.clone() });
+        };
+        let hits = asked.inside(video)?;
+        let cell = entry.duration / STRIP as f64;
+        let longest = (entry.duration / 4.0).max(cell);
+        let mut best = vec![f32::NEG_INFINITY; STRIP];
+        for hit in hits.iter().filter(|hit| hit.span.len() <= longest) {
+            let first = (hit.span.start() / cell).floor().max(0.0) as usize;
+            let end = ((hit.span.end() / cell).ceil() as usize).min(STRIP);
+            for best in best.iter_mut().take(end).skip(first) {
+                *best = best.max(hit.score);
+            }
+        }
+        let probability = |score: &f32| if score.is_finite() { asked.probability(*score) } else { 0.0 };
+        Ok(best.iter().map(probability).collect())
+    }
+}
+
+/// The best videos among candidates, each with the mean of its `pooled` best moments, best first.
+fn best_videos(candidates: &[Hit], count: usize, pooled: usize) -> Vec<(VideoId, f32)> {
+    let mut of_video: FxHashMap<&VideoId, Vec<f32>> = FxHashMap::default();
+    let mut order: Vec<&VideoId> = Vec::new();
+    for hit in candidates {
+        let scores = of_video.entry(&hit.video).or_insert_with(|| {
+            order.push(&hit.video);
+            Vec::new()
+        });
+        if scores.len() < pooled {
+            scores.push(hit.score);
+        }
+    }
+    // A video with fewer candidates than are pooled counts its missing ones as bad as the worst candidate.
+    let worst = candidates.last().map_or(0.0, |hit| hit.score);
+    let mean = |scores: &[f32]| (scores.iter().sum::<f32>() + worst * (pooled - scores.len()) as f32) / pooled as f32;
+    let mut videos: Vec<(VideoId, f32)> = order
+        .into_iter()
+        .map(|video| (video.clone(), of_video.get(video).map_or(0.0, |scores| mean(scores))))
+        .collect();
+    videos.sort_by(|a, b| b.1.total_cmp(&a.1));
+    videos.truncate(count);
+    videos
+}
+
+/// A question with its embeddings.
+struct Asked<'a> {
+    index: &'a Index,
+    question: &'a Question,
+    wanted: Embedding,
+    unwanted: Vec<Embedding>,
+    spread: Spread,
+}
+
+impl<'a> Asked<'a> {
+    fn new(index: &'a Index, question: &'a Question) -> Result<Self> {
+        let wanted = match (&question.text, &question.like) {
+            (Some(text), None) => index.sentence(text)?,
+            (None, Some(moment)) => index.embedding_of(moment)?,
+            (Some(text), Some(moment)) => {
+                let (a, b) = (index.sentence(text)?, index.embedding_of(moment)?);
+                let sum = a.numbers().iter().zip(b.numbers()).map(|(a, b)| a + b).collect();
+                Embedding::unit(sum).unwrap_or(a)
+            }
+            (None, None) => {
+                return Err(SearchError::Question {
+                    problem: "the question is empty".to_owned(),
+                    hint: "ask for a moment in a sentence, such as \"a red ball spins\"",
+                });
+            }
+        };
+        let unwanted = question.not.iter().map(|text| index.sentence(text)).collect::<Result<Vec<_>>>()?;
+        for video in question.filter.videos.iter().flatten() {
+            if index.engine().video(video)?.is_none() {
+                return Err(SearchError::UnknownVideo { video: video.clone() });
+            }
+        }
+        let spread = index.background()?.spread(&wanted);
+        Ok(Self { index, question, wanted, unwanted, spread })
+    }
+
+    fn nearest(&self, count: usize, effort: Effort) -> Result<Vec<Hit>> {
+        let moved =
+            self.unwanted.iter().fold(self.wanted.clone(), |wanted, not| wanted.away_from(not, NEGATIVE_WEIGHT));
+        self.index.engine().nearest(&moved, &Nearest { count, filter: self.question.filter.clone(), effort })
+    }
+
+    /// Every admitted moment of one video with its final score.
+    fn inside(&self, video: &VideoId) -> Result<Vec<Hit>> {
+        let engine = self.index.engine();
+        let Some(mut scored) = engine.scores(video, &self.wanted)? else { return Ok(Vec::new()) };
+        for not in &self.unwanted {
+            let against = engine.scores(video, not)?.unwrap_or_default();
+            for ((_, score), (_, against)) in scored.iter_mut().zip(against) {
+                *score -= NEGATIVE_WEIGHT * against.max(0.0);
+            }
+        }
+        let like = self.question.like.as_ref();
+        let itself =
+            |span: Span| like.is_some_and(|like| &like.video == video && like.span.iou(span) > self.question.nms);
+        let admitted = scored.into_iter().filter(|(span, _)| self.question.filter.admits_span(*span) && !itself(*span));
+        Ok(admitted.map(|(span, score)| Hit { video: video.clone(), span, score }).collect())
+    }
+
+    fn probability(&self, score: f32) -> f64 {
+        self.index.calibration().probability(self.spread.surprise(score))
+    }
+
+    fn finish(&self, hits: Vec<Hit>) -> Result<Answers> {
+        let explainer = match &self.question.text {
+            Some(text) => self.index.explainer(text)?,
+            None => explain::Explainer::default(),
+        };
+        let mut moments = Vec::with_capacity(hits.len());
+        for hit in hits {
+            let words = explainer.words(self.index, &hit)?;
+            let probability = self.probability(hit.score);
+            moments.push(Answer { video: hit.video, span: hit.span, score: hit.score, probability, words });
+        }
+        let good = moments.iter().filter(|answer| answer.probability >= self.question.least).count();
+        Ok(Answers { moments, unknown_words: explainer.unknown, good })
+    }
+}
+
+impl Index {
+    fn explainer(&self, text: &str) -> Result<explain::Explainer> {
+        explain::Explainer::new(self, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_video_with_many_good_moments_beats_one_with_a_single_lucky_one() {
+        let hit = |video: &str, score| Hit { video: video.into(), span: Span::whole(1.0), score };
+        let candidates =
+            [hit("lucky", 0.9), hit("steady", 0.8), hit("steady", 0.79), hit("steady", 0.78), hit("x", 0.1)];
+        assert_eq!(best_videos(&candidates, 1, 1)[0].0.as_str(), "lucky");
+        assert_eq!(best_videos(&candidates, 1, 3)[0].0.as_str(), "steady");
+        assert!(best_videos(&[], 3, 8).is_empty());
+    }
+}

@@ -1,0 +1,76 @@
+//! What turns sentences and videos into embeddings of one space.
+
+#[cfg(feature = "models")]
+mod run;
+
+use camino::Utf8Path;
+use cuemark_core::VideoId;
+#[cfg(feature = "models")]
+use cuemark_tensor::Device;
+#[cfg(feature = "models")]
+pub use run::RunEncoder;
+
+#[cfg(feature = "models")]
+use crate::SearchError;
+use crate::{Calibration, Embedding, Moment, Result};
+
+/// Turns sentences and videos into embeddings of one space. Safe to share between threads.
+pub trait Encoder: Send + Sync {
+    /// What it is called in an index's manifest; [`open`] opens it again.
+    fn name(&self) -> &str;
+
+    /// Numbers per embedding.
+    fn width(&self) -> usize;
+
+    /// One embedding per sentence, in order; a sentence's embedding does not depend on the others.
+    ///
+    /// # Errors
+    /// Those of the model.
+    fn sentences(&self, sentences: &[&str]) -> Result<Vec<Embedding>>;
+
+    /// The moments of one video at every scale. Without a file, features stored under the video's name are used.
+    ///
+    /// # Errors
+    /// When the video cannot be decoded or has no features, and those of the model.
+    fn video(&self, id: &VideoId, file: Option<&Utf8Path>) -> Result<EmbeddedVideo>;
+
+    /// Whether a word (lower case) means anything to it.
+    fn knows(&self, _word: &str) -> bool {
+        true
+    }
+
+    /// How its scores become probabilities, from validation queries whose answers are known; `None` when it has none.
+    ///
+    /// # Errors
+    /// When those cannot be read.
+    fn calibration(&self) -> Result<Option<Calibration>> {
+        Ok(None)
+    }
+}
+
+/// A video as an index keeps it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EmbeddedVideo {
+    /// **Seconds**.
+    pub duration: f64,
+    /// In the order of their starts, then ends.
+    pub moments: Vec<Moment>,
+}
+
+/// Opens an encoder by name: the folder of a trained bi-encoder's run. `features` is a feature store to look videos up in
+/// that come without a file.
+///
+/// # Errors
+/// When there is none of that name, or it cannot be read.
+#[cfg(feature = "models")]
+pub fn open(name: &str, features: Option<&Utf8Path>, device: &Device) -> Result<Box<dyn Encoder>> {
+    let folder = Utf8Path::new(name);
+    if folder.join("run.toml").is_file() {
+        return Ok(Box::new(RunEncoder::open(folder, features, device)?));
+    }
+    Err(SearchError::Encoder {
+        encoder: name.to_owned(),
+        problem: "no run folder and no encoder of that name".to_owned(),
+        hint: "name the folder that `cuemark train` made of a bi-encoder such as rmmn",
+    })
+}

@@ -1,0 +1,289 @@
+//! Putting moments into a graph, on all threads.
+
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+
+use cuemark_core::Rng;
+use pulp::Arch;
+use rayon::prelude::*;
+
+use super::search::{Scored, Scratch, Scratches, descend, walk};
+use super::{BUILD_EXPANSION, GROUND_LINKS, LEVELS, LINKS, View, eight_bits, product};
+use crate::engine::snapshot::Snapshot;
+
+/// Levels are drawn from this; the same log gives the same levels.
+const SEED: u64 = 0x6d6f_6d65_6e74;
+/// Moments between two words about progress.
+const CHUNK: usize = 8192;
+
+/// A graph that grows.
+pub(super) struct Builder {
+    width: usize,
+    rows: Vec<u32>,
+    vectors: Vec<i8>,
+    ground: Vec<Mutex<Links<GROUND_LINKS>>>,
+    /// Links above the ground, lowest level first.
+    upper: Vec<Box<[Mutex<Links<LINKS>>]>>,
+    entry: RwLock<Option<(u32, usize)>>,
+    rng: Rng,
+}
+
+/// At most `N` links.
+#[derive(Debug, Clone, Copy)]
+struct Links<const N: usize> {
+    count: u32,
+    to: [u32; N],
+}
+
+impl<const N: usize> Default for Links<N> {
+    fn default() -> Self {
+        Self { count: 0, to: [0; N] }
+    }
+}
+
+impl<const N: usize> AsRef<[u32]> for Links<N> {
+    fn as_ref(&self) -> &[u32] {
+        &self.to[..(self.count as usize).min(N)]
+    }
+}
+
+impl<const N: usize> Links<N> {
+    fn set(&mut self, links: impl IntoIterator<Item = u32>) {
+        self.count = 0;
+        for (slot, link) in self.to.iter_mut().zip(links) {
+            *slot = link;
+            self.count += 1;
+        }
+    }
+}
+
+/// The arrays of a finished graph, as they are written.
+pub(super) struct Arrays {
+    pub(super) width: usize,
+    pub(super) entry: Option<(u32, usize)>,
+    pub(super) rows: Vec<u32>,
+    pub(super) vectors: Vec<i8>,
+    pub(super) ground: Vec<u32>,
+    pub(super) upper_at: Vec<u32>,
+    pub(super) upper: Vec<u32>,
+}
+
+impl Builder {
+    /// An empty graph, or what was in an earlier one.
+    pub(super) fn new(width: usize, earlier: Option<View>) -> Self {
+        let mut builder = Self {
+            width,
+            rows: Vec::new(),
+            vectors: Vec::new(),
+            ground: Vec::new(),
+            upper: Vec::new(),
+            entry: RwLock::new(None),
+            rng: Rng::stream(SEED, "levels"),
+        };
+        let Some(view) = earlier else { return builder };
+        builder.rng = Rng::stream(SEED ^ view.rows.len() as u64, "levels");
+        builder.rows = view.rows.to_vec();
+        builder.vectors = view.vectors.to_vec();
+        let slots = view.upper.len() / (LINKS + 1);
+        // A moment's levels end where those of the next one that has any begin.
+        let mut ends: Vec<usize> = vec![0; view.rows.len()];
+        let mut next = slots;
+        for (end, at) in ends.iter_mut().zip(view.upper_at).rev() {
+            *end = next;
+            next = if *at == u32::MAX { next } else { *at as usize };
+        }
+        for (moment, end) in ends.into_iter().enumerate() {
+            let at = view.upper_at.get(moment).copied().unwrap_or(u32::MAX);
+            let levels = if at == u32::MAX { 0 } else { end.saturating_sub(at as usize).min(LEVELS) };
+            let known = |link: &u32| (*link as usize) < view.rows.len();
+            let mut ground = Links::default();
+            ground.set(view.links(moment as u32, 0).iter().copied().filter(known));
+            builder.ground.push(Mutex::new(ground));
+            let copied = (1..=levels).map(|level| {
+                let mut links = Links::default();
+                links.set(view.links(moment as u32, level).iter().copied().filter(known));
+                Mutex::new(links)
+            });
+            builder.upper.push(copied.collect());
+        }
+        builder.entry = RwLock::new(view.entry);
+        builder
+    }
+
+    /// Puts in every live moment of the log from `first` on.
+    pub(super) fn add(
+        &mut self,
+        snapshot: &Snapshot,
+        first: usize,
+        scale: f32,
+        progress: &mut dyn FnMut(usize, usize),
+    ) {
+        let start = self.rows.len();
+        let live = (first..snapshot.rows()).filter(|row| snapshot.put_of(*row).is_some_and(|(_, put)| put.live));
+        self.rows.extend(live.map(|row| row as u32));
+        let added = self.rows.len() - start;
+        self.vectors.resize(self.rows.len() * self.width, 0);
+        let (rows, width) = (&self.rows[start..], self.width.max(1));
+        self.vectors[start * self.width..].par_chunks_mut(width).zip(rows).for_each_init(
+            || vec![0f32; width],
+            |full, (eight, row)| eight_bits(snapshot.vector(*row as usize), scale, full, eight),
+        );
+        for _ in 0..added {
+            self.ground.push(Mutex::default());
+            let level = self.draw_level();
+            self.upper.push((0..level).map(|_| Mutex::default()).collect());
+        }
+        let mut begin = start;
+        if added > 0 && self.entry.read().unwrap_or_else(PoisonError::into_inner).is_none() {
+            self.entry = RwLock::new(Some((start as u32, self.upper[start].len())));
+            begin = start + 1;
+        }
+        let scratches = Scratches::default();
+        let mut done = begin - start;
+        for chunk in (begin..start + added).collect::<Vec<_>>().chunks(CHUNK) {
+            chunk.par_iter().for_each_init(
+                || scratches.take(),
+                |scratch, moment| Arch::new().dispatch(|| self.put(*moment as u32, scratch)),
+            );
+            done += chunk.len();
+            progress(done, added);
+        }
+    }
+
+    fn draw_level(&mut self) -> usize {
+        let draw = 1.0 - self.rng.uniform();
+        ((-draw.ln() / (LINKS as f64).ln()) as usize).min(LEVELS - 1)
+    }
+
+    #[inline(always)]
+    fn vector(&self, moment: u32) -> &[i8] {
+        let first = moment as usize * self.width;
+        &self.vectors[first..first + self.width]
+    }
+
+    #[inline(always)]
+    fn ground(&self, moment: u32) -> MutexGuard<'_, Links<GROUND_LINKS>> {
+        self.ground[moment as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline(always)]
+    fn upper(&self, moment: u32, level: usize) -> Option<MutexGuard<'_, Links<LINKS>>> {
+        let levels = self.upper.get(moment as usize)?;
+        Some(levels.get(level - 1)?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts one moment in.
+    #[inline(always)]
+    fn put(&self, moment: u32, scratch: &mut Scratch) {
+        let level = self.upper[moment as usize].len();
+        let entry = *self.entry.read().unwrap_or_else(PoisonError::into_inner);
+        let Some((entry, top)) = entry else { return };
+        let query = self.vector(moment);
+        let mut at = Scored::new(product(query, self.vector(entry)), entry);
+        for above in (level + 1..=top).rev() {
+            let links = |moment: u32| self.upper(moment, above).map_or_else(Links::default, |links| *links);
+            at = descend(query, at, links, |moment| self.vector(moment));
+        }
+        let mut entries = vec![at];
+        for here in (0..=level.min(top)).rev() {
+            scratch.begin(self.rows.len());
+            let for_each_link = |moment: u32, each: &mut dyn FnMut(u32)| {
+                if here == 0 {
+                    let links = *self.ground(moment);
+                    links.as_ref().iter().for_each(|link| each(*link));
+                } else if let Some(links) = self.upper(moment, here).map(|links| *links) {
+                    links.as_ref().iter().for_each(|link| each(*link));
+                }
+            };
+            let not_itself = |other: u32| other != moment;
+            walk(query, &entries, BUILD_EXPANSION, scratch, for_each_link, |moment| self.vector(moment), not_itself);
+            entries = scratch.take_best();
+            let chosen = self.choose(&entries, LINKS);
+            if here == 0 {
+                self.ground(moment).set(chosen.iter().map(|scored| scored.moment()));
+            } else if let Some(mut links) = self.upper(moment, here) {
+                links.set(chosen.iter().map(|scored| scored.moment()));
+            }
+            for other in &chosen {
+                if here == 0 {
+                    self.link_back(&mut *self.ground(other.moment()), other.moment(), moment);
+                } else if let Some(mut links) = self.upper(other.moment(), here) {
+                    self.link_back(&mut *links, other.moment(), moment);
+                }
+            }
+        }
+        if level > top {
+            let mut entry = self.entry.write().unwrap_or_else(PoisonError::into_inner);
+            if entry.is_none_or(|(_, top)| level > top) {
+                *entry = Some((moment, level));
+            }
+        }
+    }
+
+    /// Adds a link from `from` to `to`, dropping the least useful one when there are too many.
+    #[inline(always)]
+    fn link_back<const N: usize>(&self, links: &mut Links<N>, from: u32, to: u32) {
+        if links.as_ref().contains(&to) {
+            return;
+        }
+        let count = links.count as usize;
+        if count < N {
+            links.to[count] = to;
+            links.count += 1;
+            return;
+        }
+        let own = self.vector(from);
+        let mut candidates: Vec<Scored> = links
+            .as_ref()
+            .iter()
+            .chain(std::iter::once(&to))
+            .map(|moment| Scored::new(product(own, self.vector(*moment)), *moment))
+            .collect();
+        candidates.sort_unstable_by(|a, b| b.cmp(a));
+        let chosen = self.choose(&candidates, N);
+        links.set(chosen.iter().map(|scored| scored.moment()));
+    }
+
+    /// Of candidates, best first, those that are nearer to the moment than to any chosen before (the paper's algorithm 4).
+    #[inline(always)]
+    fn choose(&self, candidates: &[Scored], most: usize) -> Vec<Scored> {
+        let mut chosen: Vec<Scored> = Vec::with_capacity(most);
+        for candidate in candidates {
+            if chosen.len() == most {
+                break;
+            }
+            let own = self.vector(candidate.moment());
+            if chosen.iter().all(|other| product(own, self.vector(other.moment())) < candidate.score()) {
+                chosen.push(*candidate);
+            }
+        }
+        chosen
+    }
+
+    /// The arrays as they are written.
+    pub(super) fn finish(self) -> Arrays {
+        let mut arrays = Arrays {
+            width: self.width,
+            entry: self.entry.into_inner().unwrap_or_else(PoisonError::into_inner),
+            rows: self.rows,
+            vectors: self.vectors,
+            ground: Vec::with_capacity(self.ground.len() * (GROUND_LINKS + 1)),
+            upper_at: Vec::with_capacity(self.upper.len()),
+            upper: Vec::new(),
+        };
+        for links in self.ground {
+            let links = links.into_inner().unwrap_or_else(PoisonError::into_inner);
+            arrays.ground.push(links.count);
+            arrays.ground.extend(links.to);
+        }
+        for levels in self.upper {
+            let at = if levels.is_empty() { u32::MAX } else { (arrays.upper.len() / (LINKS + 1)) as u32 };
+            arrays.upper_at.push(at);
+            for links in levels {
+                let links = links.into_inner().unwrap_or_else(PoisonError::into_inner);
+                arrays.upper.push(links.count);
+                arrays.upper.extend(links.to);
+            }
+        }
+        arrays
+    }
+}

@@ -1,0 +1,152 @@
+//! The approximate structure: a navigable small-world graph over the log's moments, derived from it and thrown away at will.
+//!
+//! Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search using Hierarchical Navigable Small World
+//! graphs", TPAMI 2020. Differs from the paper: each embedding is held in eight bits a number, which is what makes the graph
+//! small and fast; what it proposes is scored again with the numbers of the log. It is safe Rust over mapped arrays: a file
+//! that was tampered with gives bad answers, never a read outside it. `docs/search.md` says what it was measured against.
+//!
+//! The graph lies in `graph-N.hnsw` beside `graph.json`, which names the file that counts, how much of the log it covers and
+//! its checksum. A graph that does not fit is not used.
+
+mod build;
+mod file;
+mod search;
+
+use camino::Utf8Path;
+use half::f16;
+
+use file::GraphMap;
+pub(crate) use file::{FILE, GraphFile};
+use search::Scratches;
+
+use super::snapshot::{Snapshot, widen};
+use crate::Result;
+
+/// Links of a moment above the ground level.
+const LINKS: usize = 16;
+/// Links of a moment on the ground level.
+const GROUND_LINKS: usize = 2 * LINKS;
+/// Candidates kept while a moment is put in.
+const BUILD_EXPANSION: usize = 96;
+/// Levels at most: enough for more moments than a log can number.
+const LEVELS: usize = 12;
+/// Moments whose largest number sets the scale of the eight bits.
+const SCALE_SAMPLE: usize = 4096;
+
+/// A graph that can be searched. Safe to share between threads.
+pub(crate) struct Graph {
+    pub(crate) file: GraphFile,
+    map: GraphMap,
+    scratches: Scratches,
+}
+
+impl Graph {
+    /// Maps the graph of a folder; `None` when there is none that fits the log.
+    pub(crate) fn open(folder: &Utf8Path, snapshot: &Snapshot) -> Option<Self> {
+        let file = GraphFile::read(folder)?;
+        if file.rows > snapshot.rows() || file.problem(folder).is_some() {
+            return None;
+        }
+        let map = GraphMap::open(&file, folder, snapshot.width())?;
+        Some(Self { file, map, scratches: Scratches::default() })
+    }
+
+    /// Makes a graph over the whole log, starting from `earlier` where there is one, and puts it in the folder.
+    pub(crate) fn derive(
+        folder: &Utf8Path,
+        snapshot: &Snapshot,
+        earlier: Option<&Graph>,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<()> {
+        let scale = earlier.map_or_else(|| scale(snapshot), |earlier| earlier.file.scale);
+        let first = earlier.map_or(0, |earlier| earlier.file.rows);
+        let mut builder = build::Builder::new(snapshot.width(), earlier.map(|earlier| earlier.map.view()));
+        builder.add(snapshot, first, scale, progress);
+        file::write(folder, &builder.finish(), snapshot.rows(), scale)
+    }
+
+    /// The `expansion` moments that look nearest, by the eight-bit numbers, best first.
+    pub(crate) fn nearest(&self, query: &[f32], expansion: usize, admits: impl Fn(usize) -> bool) -> Vec<usize> {
+        // The query is scaled by itself: only the order of products counts.
+        let largest = query.iter().fold(0f32, |largest, x| largest.max(x.abs())).max(f32::MIN_POSITIVE);
+        let eight: Vec<i8> = query.iter().map(|x| (x * 127.0 / largest).round() as i8).collect();
+        let mut scratch = self.scratches.take();
+        let found = search::nearest(self.map.view(), &eight, expansion, &mut scratch, admits);
+        self.scratches.give_back(scratch);
+        found
+    }
+
+    /// Bytes of memory that it takes when all of it is in use.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.file.bytes
+    }
+}
+
+/// The arrays of a graph, wherever they lie. Moments are numbered by the order in which they were put in.
+#[derive(Debug, Clone, Copy)]
+struct View<'a> {
+    width: usize,
+    /// Where a search begins, and the highest level; `None` for an empty graph.
+    entry: Option<(u32, usize)>,
+    /// The log's number of each moment.
+    rows: &'a [u32],
+    /// Eight-bit numbers, `width` a moment.
+    vectors: &'a [i8],
+    /// How many links, then the links: `GROUND_LINKS + 1` a moment.
+    ground: &'a [u32],
+    /// Where a moment's upper levels begin in `upper`, in levels; `u32::MAX` when it has none.
+    upper_at: &'a [u32],
+    /// How many links, then the links: `LINKS + 1` a level.
+    upper: &'a [u32],
+}
+
+impl<'a> View<'a> {
+    #[inline(always)]
+    fn vector(&self, moment: u32) -> &'a [i8] {
+        let first = moment as usize * self.width;
+        self.vectors.get(first..first + self.width).unwrap_or_default()
+    }
+
+    /// Links of a moment on a level, 0 being the ground.
+    #[inline(always)]
+    fn links(&self, moment: u32, level: usize) -> &'a [u32] {
+        let (array, stride, place) = if level == 0 {
+            (self.ground, GROUND_LINKS + 1, moment as usize)
+        } else {
+            match self.upper_at.get(moment as usize) {
+                Some(&at) if at != u32::MAX => (self.upper, LINKS + 1, at as usize + level - 1),
+                _ => return &[],
+            }
+        };
+        let first = place * stride;
+        let Some(slot) = array.get(first..first + stride) else { return &[] };
+        slot.get(1..1 + (slot[0] as usize).min(stride - 1)).unwrap_or_default()
+    }
+}
+
+/// The product of two eight-bit vectors.
+#[inline(always)]
+fn product(a: &[i8], b: &[i8]) -> i32 {
+    let len = a.len().min(b.len());
+    let (a, b) = (&a[..len], &b[..len]);
+    let mut sum = 0i32;
+    for (a, b) in a.iter().zip(b) {
+        sum += i32::from(*a) * i32::from(*b);
+    }
+    sum
+}
+
+/// What 127 stands for: the largest number among moments spread over the log.
+fn scale(snapshot: &Snapshot) -> f32 {
+    let step = (snapshot.rows() / SCALE_SAMPLE).max(1);
+    let largest = |row: usize| snapshot.vector(row).iter().fold(0f32, |largest, x| largest.max(x.to_f32().abs()));
+    let found = (0..snapshot.rows()).step_by(step).map(largest).fold(0f32, f32::max);
+    if found > 0.0 { found } else { 1.0 }
+}
+
+fn eight_bits(halves: &[f16], scale: f32, full: &mut [f32], eight: &mut [i8]) {
+    widen(halves, full);
+    for (eight, full) in eight.iter_mut().zip(full.iter()) {
+        *eight = (full * 127.0 / scale).round().clamp(-127.0, 127.0) as i8;
+    }
+}

@@ -1,0 +1,195 @@
+//! What keeps the moments and finds the nearest: one trait, chosen by address.
+
+mod embedded;
+mod graph;
+mod log;
+mod mapped;
+mod snapshot;
+mod url;
+
+use cuemark_core::{Span, VideoId};
+use serde::Serialize;
+
+pub use embedded::Embedded;
+pub use url::EngineUrl;
+
+use crate::{Embedding, Filter, Result, VideoEntry, VideoState};
+
+/// A place that keeps moments and finds those nearest to a vector. Safe to share between threads.
+pub trait Engine: Send + Sync {
+    /// Its address.
+    fn url(&self) -> EngineUrl;
+
+    /// Numbers per embedding.
+    fn width(&self) -> usize;
+
+    /// Every video, vanished ones too, sorted by name.
+    ///
+    /// # Errors
+    /// When the engine cannot be read.
+    fn videos(&self) -> Result<Vec<VideoEntry>>;
+
+    /// One video; `None` when it is not there.
+    ///
+    /// # Errors
+    /// When the engine cannot be read.
+    fn video(&self, id: &VideoId) -> Result<Option<VideoEntry>>;
+
+    /// Adds a video with its moments, or puts it in the place of one with the same name.
+    ///
+    /// When this returns, the video is safe: it is found after the process was killed at any later point.
+    ///
+    /// # Errors
+    /// When somebody else is writing, an embedding has the wrong width, or the engine cannot be written.
+    fn put(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<()>;
+
+    /// Changes what is known about a video and keeps its moments; `false` when it is not there.
+    ///
+    /// # Errors
+    /// As [`Engine::put`].
+    fn note(&self, id: &VideoId, state: VideoState, tags: &[String]) -> Result<bool>;
+
+    /// Takes a video out; `false` when it was not there.
+    ///
+    /// # Errors
+    /// As [`Engine::put`].
+    fn remove(&self, id: &VideoId) -> Result<bool>;
+
+    /// Brings what makes search fast up to date with what was added. Search is right before, too, only slower.
+    ///
+    /// # Errors
+    /// As [`Engine::put`].
+    fn settle(&self, how: Settling, progress: &mut dyn FnMut(usize, usize)) -> Result<()>;
+
+    /// The moments with the largest product with `query`, best first; equal scores in the order of video name, start, end.
+    ///
+    /// # Errors
+    /// When `query` has the wrong width or the engine cannot be read.
+    fn nearest(&self, query: &Embedding, ask: &Nearest) -> Result<Vec<Hit>>;
+
+    /// Every moment of one video with its embedding, in the order they were put; `None` when the video is not there.
+    ///
+    /// # Errors
+    /// When the engine cannot be read.
+    fn moments(&self, id: &VideoId) -> Result<Option<Vec<Moment>>>;
+
+    /// Scores of every moment of one video: the cheaper half of [`Engine::moments`].
+    ///
+    /// # Errors
+    /// When the engine cannot be read.
+    fn scores(&self, id: &VideoId, query: &Embedding) -> Result<Option<Vec<(Span, f32)>>> {
+        let moments = self.moments(id)?;
+        let scored = |moment: Moment| (moment.span, moment.embedding.cosine(query));
+        Ok(moments.map(|moments| moments.into_iter().map(scored).collect()))
+    }
+
+    /// Up to `count` moments spread evenly over those that can be found: the same ones every time.
+    ///
+    /// # Errors
+    /// When the engine cannot be read.
+    fn sample(&self, count: usize) -> Result<Vec<Embedding>>;
+
+    /// What is there.
+    ///
+    /// # Errors
+    /// When the engine cannot be read.
+    fn status(&self) -> Result<Status>;
+
+    /// Reads everything and lists what is not as it was written.
+    ///
+    /// # Errors
+    /// When the engine cannot be read at all.
+    fn verify(&self, progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<Fault>>;
+}
+
+/// A moment with its embedding.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moment {
+    /// Where it lies, in **seconds**.
+    pub span: Span,
+    /// Its place in the encoder's space.
+    pub embedding: Embedding,
+}
+
+/// What is asked of an engine.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Nearest {
+    /// How many moments, at most.
+    pub count: usize,
+    /// Where to look.
+    pub filter: Filter,
+    /// How hard to look.
+    pub effort: Effort,
+}
+
+/// How hard to look.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Effort {
+    /// Through the graph, which may miss a few. Default.
+    #[default]
+    Approximate,
+    /// The same, keeping so many candidates on the way: more is slower and misses less.
+    Expansion(usize),
+    /// At every moment.
+    Exact,
+}
+
+/// Whether to derive only what is worth it or everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settling {
+    /// When enough was added since the last time.
+    WhenWorthIt,
+    /// Always, up to the last moment.
+    Fully,
+    /// From scratch, throwing away what was derived before.
+    Anew,
+}
+
+/// A moment that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    /// Its video.
+    pub video: VideoId,
+    /// Where it lies, in **seconds**.
+    pub span: Span,
+    /// The product with the query, a cosine.
+    pub score: f32,
+}
+
+/// What is in an engine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// Videos that can be found.
+    pub videos: usize,
+    /// Videos whose file was gone when last looked for.
+    pub vanished: usize,
+    /// Moments that can be found.
+    pub moments: usize,
+    /// Moments of removed or replaced videos that still take room.
+    pub dead: usize,
+    /// Moments that the graph covers; the others are looked at one by one.
+    pub in_graph: usize,
+    /// Bytes on disk.
+    pub bytes: u64,
+}
+
+/// Something that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// The file, or the part of a database.
+    pub place: String,
+    /// What is wrong.
+    pub problem: String,
+}
+
+/// Sorts hits as [`Engine::nearest`] promises and keeps the best `count`.
+pub(crate) fn rank(hits: &mut Vec<Hit>, count: usize) {
+    hits.sort_by(|a, b| {
+        b.score
+            .total_cmp(&a.score)
+            .then_with(|| a.video.cmp(&b.video))
+            .then_with(|| a.span.start().total_cmp(&b.span.start()))
+            .then_with(|| a.span.end().total_cmp(&b.span.end()))
+    });
+    hits.truncate(count);
+}

@@ -1,0 +1,29 @@
+//! Moment search: a collection of videos in, ranked moments out.
+//!
+//! An [`Encoder`] maps sentences and moments into one space; an [`Engine`] keeps the moments and finds those nearest to a
+//! sentence; an [`Index`] is both together with the catalogue of videos. [`Index::answer`] turns a [`Question`] into ranked
+//! moments with a probability and an explanation each.
+//!
+//! Everything that [`Engine::put`] has acknowledged is on disk and is found again after the program was killed at any
+//! point: vectors lie in an append-only log with checksums, and what makes search fast is derived from it.
+
+mod answer;
+mod embedding;
+pub mod encoder;
+pub mod engine;
+mod error;
+mod filter;
+mod index;
+mod manifest;
+pub mod media;
+mod video;
+
+pub use answer::{Answer, Answers, Calibration, MatchedWord, Question, STRIP, Stages, fit_calibration};
+pub use embedding::{Embedding, dot};
+pub use encoder::{EmbeddedVideo, Encoder};
+pub use engine::{Effort, Engine, EngineUrl, Fault, Hit, Moment, Nearest, Settling, Status};
+pub use error::{Result, SearchError};
+pub use filter::Filter;
+pub use index::{AddOptions, Added, Adding, Index, Verified};
+pub use manifest::Manifest;
+pub use video::{VideoEntry, VideoState};

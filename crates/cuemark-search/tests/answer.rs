@@ -1,0 +1,179 @@
+//! Answering, with an encoder whose space can be worked out by hand: one axis per word.
+#![allow(clippy::unwrap_used)] // a test may panic
+
+use std::collections::BTreeMap;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::{Moment as Place, Span, VideoId};
+use cuemark_formats::Overwrite;
+use cuemark_search::{
+    AddOptions, EmbeddedVideo, Embedding, Encoder, Engine as _, EngineUrl, Filter, Index, Moment, Question, Result,
+    SearchError, Stages, VideoState,
+};
+
+const WORDS: [&str; 8] = ["red", "blue", "ball", "box", "spins", "jumps", "leaves", "stage"];
+
+/// Each word is an axis; every moment also shows the stage.
+struct Words(BTreeMap<&'static str, Vec<(f64, f64, &'static str)>>);
+
+fn embed(text: &str) -> Vec<f32> {
+    let mut numbers = vec![0f32; WORDS.len()];
+    for word in text.split_whitespace() {
+        if let Some(place) = WORDS.iter().position(|known| *known == word) {
+            numbers[place] += 1.0;
+        }
+    }
+    numbers
+}
+
+impl Encoder for Words {
+    fn name(&self) -> &str {
+        "words"
+    }
+
+    fn width(&self) -> usize {
+        WORDS.len()
+    }
+
+    fn sentences(&self, sentences: &[&str]) -> Result<Vec<Embedding>> {
+        let whole = |text: &&str| Embedding::unit(embed(text)).or_else(|| Embedding::unit(vec![1.0; WORDS.len()]));
+        Ok(sentences.iter().filter_map(whole).collect())
+    }
+
+    fn video(&self, id: &VideoId, _: Option<&Utf8Path>) -> Result<EmbeddedVideo> {
+        let unknown = || SearchError::UnknownVideo { video: id.clone() };
+        let events = self.0.get(id.as_str()).ok_or_else(unknown)?;
+        let moment = |(start, end, text): &(f64, f64, &'static str)| Moment {
+            span: Span::new(*start, *end).unwrap(),
+            embedding: Embedding::unit(embed(&format!("{text} stage"))).unwrap(),
+        };
+        Ok(EmbeddedVideo { duration: 40.0, moments: events.iter().map(moment).collect() })
+    }
+
+    fn knows(&self, word: &str) -> bool {
+        WORDS.contains(&word) || ["a", "the"].contains(&word)
+    }
+}
+
+fn index() -> (tempfile::TempDir, Index) {
+    let films = BTreeMap::from([
+        ("one", vec![(0.0, 8.0, "red ball spins"), (1.0, 8.0, "red ball spins"), (20.0, 30.0, "blue box jumps")]),
+        ("two", vec![(5.0, 9.0, "blue ball spins"), (30.0, 35.0, "box leaves")]),
+        ("three", vec![(0.0, 40.0, "red box leaves"), (10.0, 12.0, "red box jumps")]),
+        ("four", (0..30).map(|n| (f64::from(n), f64::from(n) + 1.0, "")).collect()),
+    ]);
+    let ids: Vec<VideoId> = films.keys().map(|name| VideoId::new(*name)).collect();
+    let guard = tempfile::tempdir().unwrap();
+    let folder = Utf8PathBuf::from_path_buf(guard.path().join("index")).unwrap();
+    let index = Index::create(&EngineUrl::File(folder), Box::new(Words(films)), Overwrite::Never).unwrap();
+    let added =
+        index.add_stored(&ids, &AddOptions { tags: vec!["toy".to_owned()] }, &mut |_, _, _| {}, &|| false).unwrap();
+    assert_eq!((added.new, added.failed), (4, 0));
+    (guard, index)
+}
+
+fn places(index: &Index, question: &Question) -> Vec<(String, f64)> {
+    let answers = index.answer(question).unwrap();
+    answers.moments.iter().map(|answer| (answer.video.to_string(), answer.span.start())).collect()
+}
+
+#[test]
+fn the_moment_that_the_sentence_describes_comes_first_and_its_near_copy_is_merged() {
+    let (_guard, index) = index();
+    let found = places(&index, &Question::new("the red ball spins"));
+    assert_eq!(found[0], ("one".to_owned(), 0.0));
+    assert_eq!(found[1], ("two".to_owned(), 5.0));
+    assert!(!found.contains(&("one".to_owned(), 1.0)), "overlaps the first answer by more than half");
+}
+
+#[test]
+fn two_stages_find_it_too() {
+    let (_guard, index) = index();
+    let question = Question { stages: Stages::Two { videos: 2 }, ..Question::new("red ball spins") };
+    assert_eq!(places(&index, &question)[0], ("one".to_owned(), 0.0));
+}
+
+#[test]
+fn unwanted_words_push_their_moments_down() {
+    let (_guard, index) = index();
+    assert_eq!(places(&index, &Question::new("ball spins -red"))[0], ("two".to_owned(), 5.0));
+    assert_eq!(places(&index, &Question::new("ball spins -blue"))[0], ("one".to_owned(), 0.0));
+}
+
+#[test]
+fn more_like_a_moment_finds_others_and_not_itself() {
+    let (_guard, index) = index();
+    let like = Place { video: "one".into(), span: Span::new(0.0, 8.0).unwrap() };
+    let found = places(&index, &Question { like: Some(like), ..Question::default() });
+    assert_eq!(found[0], ("two".to_owned(), 5.0));
+    assert!(!found.contains(&("one".to_owned(), 0.0)));
+}
+
+#[test]
+fn filters_hold_inside_videos_too() {
+    let (_guard, index) = index();
+    let inside = Question { filter: Filter::video("three".into()), ..Question::new("red ball spins") };
+    assert!(places(&index, &inside).iter().all(|(video, _)| video == "three"));
+    let within = Some(Span::new(15.0, 40.0).unwrap());
+    let late = Question { filter: Filter { within, ..Filter::default() }, ..Question::new("box jumps") };
+    assert_eq!(places(&index, &late)[0], ("one".to_owned(), 20.0));
+    let nowhere = Filter { tags: vec!["other".to_owned()], ..Filter::default() };
+    assert!(places(&index, &Question { filter: nowhere, ..Question::new("box") }).is_empty());
+    let unknown = Question { filter: Filter::video("zero".into()), ..Question::new("box") };
+    assert!(matches!(index.answer(&unknown), Err(SearchError::UnknownVideo { .. })));
+}
+
+#[test]
+fn a_question_that_everything_matches_alike_has_no_good_answer() {
+    let (_guard, index) = index();
+    let sure = index.answer(&Question::new("red ball spins")).unwrap();
+    let vague = index.answer(&Question::new("stage")).unwrap();
+    assert!(sure.moments[0].probability > vague.moments[0].probability);
+    assert_eq!(vague.good, 0, "{:?}", vague.moments[0]);
+}
+
+#[test]
+fn the_explanation_names_the_words_that_matter_and_those_it_does_not_know() {
+    let (_guard, index) = index();
+    let answers = index.answer(&Question::new("the red zebra ball")).unwrap();
+    assert_eq!(answers.unknown_words, ["zebra"]);
+    let best = &answers.moments[0];
+    assert_eq!(best.video.as_str(), "one");
+    let words: Vec<&str> = best.words.iter().map(|word| word.word.as_str()).collect();
+    assert!(words.contains(&"red") && words.contains(&"ball") && !words.contains(&"the"), "{words:?}");
+    assert!((best.words.iter().map(|word| word.share).sum::<f64>() - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn the_strip_is_high_where_the_answer_lies() {
+    let (_guard, index) = index();
+    let strip = index.strip(&Question::new("blue box jumps"), &"one".into()).unwrap();
+    let cell = |seconds: f64| strip[(seconds / 40.0 * strip.len() as f64) as usize];
+    assert!(cell(25.0) > cell(4.0) && cell(4.0) >= cell(15.0), "{strip:?}");
+}
+
+#[test]
+fn an_empty_question_is_refused_with_a_hint() {
+    let (_guard, index) = index();
+    let refused = index.answer(&Question::default()).unwrap_err();
+    assert!(refused.hint().unwrap().contains("sentence"));
+}
+
+#[test]
+fn vanished_files_are_marked_and_no_longer_found() {
+    let (guard, index) = index();
+    let file = Utf8PathBuf::from_path_buf(guard.path().join("one.mp4")).unwrap();
+    std::fs::write(&file, b"not looked into by this encoder").unwrap();
+    let added = index.add_files(&[file.clone()], &AddOptions::default(), &mut |_, _, _| {}, &|| false).unwrap();
+    // The stored video has that name already and no file, so the file gets a name of its own, which has no events.
+    assert_eq!((added.new, added.failed), (0, 1));
+    let mut entry = index.engine().video(&"one".into()).unwrap().unwrap();
+    entry.path = Some(file.clone());
+    let moments = index.engine().moments(&entry.id).unwrap().unwrap();
+    index.engine().put(&entry, &moments).unwrap();
+    assert_eq!(index.look_for_files().unwrap().changed, ["one".into()]);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(index.look_for_files().unwrap().vanished, ["one".into()]);
+    assert_eq!(index.engine().video(&"one".into()).unwrap().unwrap().state, VideoState::Vanished);
+    assert_eq!(places(&index, &Question::new("red ball spins"))[0].0, "two");
+}

@@ -1,0 +1,145 @@
+//! Moment search over HTTP.
+//!
+//! [`Server::bind`] takes an [`Index`](cuemark_search::Index) and an address; [`Server::run`] answers until it is told to
+//! stop, then lets running requests finish. Everything under `/api/v1` is described at `/api/v1/openapi.json`; `/` is a
+//! page that uses it and nothing else.
+//!
+//! Only files of the index are served, by the video's name and never by a path. Without a token the server answers only
+//! requests that were sent to it by a loopback name, so that a page of somebody else's cannot ask it through the browser.
+
+mod api;
+mod app;
+mod connections;
+mod guard;
+mod jobs;
+mod metrics;
+mod page;
+mod problem;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use camino::Utf8PathBuf;
+use cuemark_search::Index;
+use tokio::net::TcpListener;
+
+use app::App;
+pub use app::router;
+
+/// How to serve.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// Where to listen. Default: 127.0.0.1:7878
+    pub listen: SocketAddr,
+    /// What every request must bring; `None` asks for nothing and is for loopback addresses only.
+    pub token: Option<String>,
+    /// Folders whose videos may be added through the API; none when empty.
+    pub addable: Vec<Utf8PathBuf>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self { listen: SocketAddr::from(([127, 0, 0, 1], 7878)), token: None, addable: Vec::new() }
+    }
+}
+
+/// What can go wrong with a server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// Others could reach it and nothing would keep them out.
+    #[error("{listen} can be reached from other machines and there is no token")]
+    Open {
+        /// The address.
+        listen: SocketAddr,
+    },
+    /// The address cannot be listened on.
+    #[error("cannot listen on {listen}")]
+    Listen {
+        /// The address.
+        listen: SocketAddr,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The machinery under it cannot be started.
+    #[error("cannot start")]
+    Start(#[from] std::io::Error),
+}
+
+impl ServerError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Open { .. } => Some("set CUEMARK_TOKEN, or listen on 127.0.0.1".to_owned()),
+            Self::Listen { .. } => Some("is another server running there? choose a port with `--listen`".to_owned()),
+            Self::Start(_) => None,
+        }
+    }
+}
+
+/// A server that listens and does not answer yet.
+pub struct Server {
+    listener: TcpListener,
+    app: Arc<App>,
+}
+
+impl Server {
+    /// Starts to listen.
+    ///
+    /// # Errors
+    /// When the address is taken, or can be reached from elsewhere while there is no token.
+    pub async fn bind(index: Arc<Index>, options: ServerOptions) -> Result<Self, ServerError> {
+        let listen = options.listen;
+        if options.token.is_none() && !listen.ip().is_loopback() {
+            return Err(ServerError::Open { listen });
+        }
+        let listener = TcpListener::bind(listen).await.map_err(|source| ServerError::Listen { listen, source })?;
+        Ok(Self { listener, app: Arc::new(App::new(index, options)) })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers until `stop` is over; then running requests get a few seconds to finish.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let app = Arc::clone(&self.app);
+        connections::serve(self.listener, router(self.app), stop).await;
+        app.jobs.stop();
+    }
+}
+
+/// Serves `index` until Ctrl-C or a termination signal, telling `listening` the address once it answers.
+///
+/// # Errors
+/// As [`Server::bind`].
+pub fn serve(index: Index, options: ServerOptions, listening: impl FnOnce(SocketAddr)) -> Result<(), ServerError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let server = Server::bind(Arc::new(index), options).await?;
+        listening(server.address()?);
+        server.run(asked_to_stop()).await;
+        Ok(())
+    })
+}
+
+async fn asked_to_stop() {
+    let interrupted = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let Ok(mut terminated) = signal(SignalKind::terminate()) else {
+            let _ = interrupted.await;
+            return;
+        };
+        tokio::select! {
+            _ = interrupted => {}
+            _ = terminated.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = interrupted.await;
+}
