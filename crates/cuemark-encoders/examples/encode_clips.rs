@@ -47,7 +47,7 @@ fn main() -> Result<(), Error> {
 }
 
 fn open(name: &str, weights: &str, frames: Option<usize>, device: &str) -> Result<Box<dyn ClipEncoder>, Error> {
-    cuemark_tensor::allow_tf32(true);
+    cuemark_tensor::set_precision(cuemark_tensor::Precision::Tf32);
     let weights = (weights != "-").then(|| weights.into());
     let device = cuemark_tensor::device(device)?;
     Ok(visual::open(name, &EncoderOptions { device, weights, frames, ..EncoderOptions::default() })?)

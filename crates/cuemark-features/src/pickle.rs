@@ -403,7 +403,7 @@ mod tests {
         let (pickle, rest) = Pickle::parse_first(bytes).unwrap();
         assert_eq!(rest, b"xyz");
         let (arguments, state) = pickle.call_of(pickle.root, "f").unwrap();
-        let &Value::Bytes(ref place) = pickle.value(arguments[0]) else { panic!("{pickle:?}") };
+        let Value::Bytes(place) = pickle.value(arguments[0]) else { panic!("{pickle:?}") };
         assert_eq!(&bytes[place.clone()], b"ab");
         assert_eq!(pickle.value(state.unwrap()), &Value::Truth(true));
         assert!(pickle.call_of(pickle.root, "g").is_none());

@@ -4,6 +4,9 @@
 //! [`watch`] runs long work without the interpreter's lock, [`failure`] gives errors the text and hint of the command
 //! line. The types in `signature = (…)` end up in `_native.pyi`, which `cargo xtask stubs` writes.
 
+// Views of arrays are references already, and one code reads arrays of 32 and of 64 bits.
+#![allow(clippy::needless_pass_by_value, clippy::useless_conversion)]
+
 mod arguments;
 mod baselines;
 mod comparison;

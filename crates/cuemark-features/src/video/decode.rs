@@ -166,7 +166,7 @@ impl Frames {
     /// # Errors
     /// When nothing did: not one picture could be decoded.
     pub fn finish(mut self) -> Result<Decoded> {
-        while let Some(frame) = self.next() {
+        for frame in self.by_ref() {
             frame?;
         }
         let status = self.child.wait().map_err(|error| self.fault(format!("`ffmpeg`: {error}")))?;
