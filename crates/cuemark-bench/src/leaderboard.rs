@@ -282,6 +282,9 @@ const COLUMNS: [(&str, &str); 4] = [
     ("test-ood", "R@1,IoU=0.5"),
 ];
 
+/// The runs of one section by model, variant and features.
+type Rows<'a> = IndexMap<(&'a str, &'a str, &'a str), Vec<&'a RunResult>>;
+
 /// The table of all runs in Markdown, a section per dataset, features and protocol; best test-iid first.
 ///
 /// Percent. With several seeds the mean and the standard deviation over seeds, with one the 95 % interval over queries.
@@ -291,7 +294,7 @@ pub fn table(files: &[RunsFile]) -> String {
     for run in files.iter().flat_map(|file| &file.results) {
         latest.insert(run.key(), run);
     }
-    let mut sections: IndexMap<(&str, &str), IndexMap<(&str, &str, &str), Vec<&RunResult>>> = IndexMap::new();
+    let mut sections: IndexMap<(&str, &str), Rows> = IndexMap::new();
     for run in latest.into_values() {
         let section = sections.entry((&run.dataset, &run.protocol)).or_default();
         section.entry((&run.model, &run.variant, &run.features)).or_default().push(run);

@@ -1,4 +1,5 @@
 //! Every family of text encoder against vectors that the reference implementation made of the same weights.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 use camino::Utf8PathBuf;
 use cuemark_encoders::text::{self, Reference, TextEncoder};

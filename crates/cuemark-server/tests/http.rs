@@ -123,7 +123,7 @@ impl Reply {
     fn is_problem(&self, status: u16) -> bool {
         self.status == status
             && self.head.contains("application/problem+json")
-            && self.json()["status"] == Value::from(status)
+            && self.json()["status"] == status
             && self.json()["detail"].as_str().is_some_and(|detail| !detail.is_empty())
     }
 }

@@ -118,7 +118,7 @@ impl Trained {
         let mut ranked: Vec<Found> = split.queries.iter().map(|truth| Found::of(truth, options)).collect();
         match self.model.corpus().filter(|_| first.is_some() || options.among != Among::OwnVideo) {
             Some(corpus) => {
-                self.search(corpus, split, footage, reader, options, first, &asked, &mut ranked, progress)?
+                self.search(corpus, split, footage, reader, options, first, &asked, &mut ranked, progress)?;
             }
             None => {
                 let examples = Examples::asking(split, reader, &self.vocabulary, asked)?;

@@ -396,7 +396,8 @@ impl MatrixFile {
             self.model.retain(|model| kept.contains(&model.name));
         }
         let first = |seeds: &[u64]| quick.seeds.clone().unwrap_or_else(|| seeds.iter().take(1).copied().collect());
-        self.seeds = first(&self.seeds);
+        let seeds = first(&self.seeds);
+        self.seeds = seeds;
         for model in &mut self.model {
             model.seeds = model.seeds.as_deref().map(first);
             // What is quick wins over what the model says.

@@ -30,7 +30,7 @@ fn feed(hasher: &mut Sha256, truth: &Truth) {
         for number in [graded.moment.span.start(), graded.moment.span.end()] {
             hasher.update(number.to_le_bytes());
         }
-        hasher.update(graded.relevance.map_or(-1.0, |relevance| relevance.value()).to_le_bytes());
+        hasher.update(graded.relevance.map_or(-1.0, cuemark_core::Relevance::value).to_le_bytes());
     }
 }
 

@@ -104,10 +104,9 @@ impl Table {
             .enumerate()
             .map(|(column, metric)| {
                 let (contest, winner) = contest(entries, &rows, column, metric, pairing)?;
-                if contest.p_value < SIGNIFICANT && contest.lead.value > 0.0 {
-                    if let Some(cell) = rows[winner].cells[column].as_mut() {
-                        cell.best = true;
-                    }
+                let clear = contest.p_value < SIGNIFICANT && contest.lead.value > 0.0;
+                if let Some(cell) = rows[winner].cells[column].as_mut().filter(|_| clear) {
+                    cell.best = true;
                 }
                 Some(contest)
             })

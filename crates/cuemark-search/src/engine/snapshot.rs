@@ -179,7 +179,8 @@ impl Snapshot {
                 }
                 Read::Record(record) => {
                     let last = matches!(log::read(bytes, record.end, self.width), Read::End);
-                    if !record.is_sound(bytes) && !(last && record.end > self.end) {
+                    let unacknowledged = last && record.end > self.end;
+                    if !record.is_sound(bytes) && !unacknowledged {
                         fault(offset as u64, "the record's moments do not fit their checksum".to_owned());
                     }
                     offset = record.end;

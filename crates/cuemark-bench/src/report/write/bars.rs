@@ -19,13 +19,18 @@ pub(super) fn misses(misses: &Misses) -> Markup {
     let parts: Vec<(&str, f64, &str)> =
         std::iter::once(("hit", (1.0 - missed).max(0.0), "m0")).chain(kinds).filter(|part| part.1 > 0.0005).collect();
     let label: Vec<String> = parts.iter().map(|(name, share, _)| format!("{name} {} %", percent(*share))).collect();
-    let mut at = 0.0;
+    let starts: Vec<f64> = parts
+        .iter()
+        .scan(0.0, |at, (_, share, _)| {
+            let from = *at;
+            *at += 300.0 * share;
+            Some(from)
+        })
+        .collect();
     html! {
         div class="misses" {
             svg viewBox="0 0 300 12" preserveAspectRatio="none" role="img" aria-label=(label.join(", ")) {
-                @for (_, share, class) in &parts {
-                    @let from = at;
-                    @let _ = { at += 300.0 * share; };
+                @for ((_, share, class), from) in parts.iter().zip(starts) {
                     rect class=(class) x=(short(from)) y="0" width=(short(300.0 * share)) height="12" {}
                 }
             }
