@@ -7,10 +7,10 @@ use cuemark_encoders::visual::Clips;
 use serde_json::Value;
 
 /// Parameters by name and shape.
-pub struct Formula;
+pub(crate) struct Formula;
 
 impl Formula {
-    pub fn builder() -> VarBuilder<'static> {
+    pub(crate) fn builder() -> VarBuilder<'static> {
         VarBuilder::from_backend(Box::new(Self), DType::F32, Device::Cpu)
     }
 }
@@ -44,7 +44,7 @@ impl SimpleBackend for Formula {
 }
 
 /// Numbers in 0..1: FNV-1a of the name, then the finaliser of MurmurHash3.
-pub fn noise(name: &str) -> impl Iterator<Item = f64> {
+pub(crate) fn noise(name: &str) -> impl Iterator<Item = f64> {
     let seed = name.bytes().fold(2_166_136_261u32, |seed, byte| (seed ^ u32::from(byte)).wrapping_mul(16_777_619));
     (0u32..).map(move |place| {
         let mut x = place.wrapping_mul(0x9E37_79B9).wrapping_add(seed);
@@ -55,19 +55,19 @@ pub fn noise(name: &str) -> impl Iterator<Item = f64> {
 }
 
 /// One clip of noise.
-pub fn clip(name: &str, frames: usize, side: usize) -> Clips {
+pub(crate) fn clip(name: &str, frames: usize, side: usize) -> Clips {
     let rgb = noise(name).take(frames * side * side * 3).map(|u| (u * 256.0) as u8).collect();
     Clips::from_rgb(frames, [side, side], rgb).unwrap()
 }
 
 /// The reference's figures.
-pub fn reference() -> Value {
+pub(crate) fn reference() -> Value {
     let path = cuemark_testkit::fixture("encoders/visual/reference.json");
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
 /// The first numbers of our one row are the reference's, to `tolerance`.
-pub fn assert_agrees(ours: &Tensor, reference: &Value, tolerance: f32, what: &str) {
+pub(crate) fn assert_agrees(ours: &Tensor, reference: &Value, tolerance: f32, what: &str) {
     let ours = ours.flatten_all().unwrap().to_vec1::<f32>().unwrap();
     let reference: Vec<f32> = reference.as_array().unwrap().iter().map(|x| x.as_f64().unwrap() as f32).collect();
     assert!(!reference.is_empty() && ours.len() >= reference.len(), "{what}");
