@@ -23,8 +23,7 @@ use camino::Utf8PathBuf;
 use cuemark_search::Index;
 use tokio::net::TcpListener;
 
-use app::App;
-pub use app::router;
+use app::{App, router};
 
 /// How to serve.
 #[derive(Debug, Clone)]

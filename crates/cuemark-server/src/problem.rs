@@ -58,7 +58,7 @@ impl From<SearchError> for Problem {
         };
         // What lies where on the server's disk is nobody's business.
         let detail = match &error {
-            SearchError::Media { problem, .. } => format!("the video {problem}"),
+            SearchError::Media { .. } => "the video cannot be decoded".to_owned(),
             SearchError::Io { what, .. } => format!("cannot {what} a file of the index"),
             _ if status == StatusCode::INTERNAL_SERVER_ERROR => "the index cannot be used".to_owned(),
             other => other.to_string(),
