@@ -1,4 +1,5 @@
 //! The page as people meet it: in a browser, through a validator, with queries that nobody would wish for.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};

@@ -1,4 +1,5 @@
 //! The stored figures against the tables they were transcribed from, where those are there.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
 //! `cuemark weights`, and which encoder the protocols compare sentences by.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 use std::process::{Command, Output};
 

@@ -1,4 +1,5 @@
 //! Weight files of every kind, whole, damaged and hostile.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 use camino::Utf8PathBuf;
 use cuemark_features::tensor_file::{self, NamedTensor};

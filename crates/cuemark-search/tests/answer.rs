@@ -7,8 +7,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Moment as Place, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
-    AddOptions, EmbeddedVideo, Embedding, Encoder, EngineUrl, Filter, Index, Moment, Question, Result,
-    SearchError, Stages, VideoState,
+    AddOptions, EmbeddedVideo, Embedding, Encoder, EngineUrl, Filter, Index, Moment, Question, Result, SearchError,
+    Stages, VideoState,
 };
 
 const WORDS: [&str; 8] = ["red", "blue", "ball", "box", "spins", "jumps", "leaves", "stage"];

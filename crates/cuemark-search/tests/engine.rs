@@ -85,20 +85,35 @@ fn exact_search_finds_what_the_definition_says_to_the_precision_of_halves() {
     }
 }
 
+fn recall(collection: &Collection, queries: &[Embedding], effort: Effort) -> f64 {
+    let (mut found, mut wanted) = (0, 0);
+    for query in queries {
+        let exact = collection.engine.nearest(query, &ask(10, Effort::Exact)).unwrap();
+        let near = collection.engine.nearest(query, &ask(10, effort)).unwrap();
+        found += exact.iter().filter(|hit| near.contains(hit)).count();
+        wanted += exact.len();
+    }
+    found as f64 / wanted as f64
+}
+
 #[test]
 fn the_graph_finds_nearly_all_of_what_exact_search_does() {
     let collection = collection(500, 50);
     collection.engine.settle(Settling::Fully, &mut |_, _| {}).unwrap();
     assert_eq!(collection.engine.status().unwrap().in_graph, 25_000);
-    let (mut found, mut wanted) = (0, 0);
-    for query in queries(100) {
-        let exact = collection.engine.nearest(&query, &ask(10, Effort::Exact)).unwrap();
-        let near = collection.engine.nearest(&query, &ask(10, Effort::Approximate)).unwrap();
-        found += exact.iter().filter(|hit| near.contains(hit)).count();
-        wanted += exact.len();
-    }
-    let recall = found as f64 / wanted as f64;
-    assert!(recall >= 0.95, "recall {recall}");
+    let mut rng = Rng::new(3);
+    let beside: Vec<Embedding> = (0..100)
+        .map(|_| {
+            let (_, moment) = rng.pick(&collection.moments).unwrap().clone();
+            let moved = moment.embedding.numbers().iter().map(|x| x + 0.08 * rng.normal() as f32);
+            Embedding::unit(moved.collect()).unwrap()
+        })
+        .collect();
+    let usual = recall(&collection, &beside, Effort::Approximate);
+    assert!(usual >= 0.99, "recall {usual}");
+    // Directions that have nothing to do with any moment are the hardest case and take more effort.
+    let far = recall(&collection, &queries(100), Effort::Expansion(512));
+    assert!(far >= 0.95, "recall {far}");
 }
 
 #[test]

@@ -25,6 +25,9 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// Thumbnails that are kept in memory.
 pub(crate) const KEPT_THUMBNAILS: usize = 512;
 
+/// Pictures by video, place in **milliseconds** and width.
+type Thumbnails = FxHashMap<(String, u64, usize), Arc<Vec<u8>>>;
+
 /// What the server shares between requests.
 pub(crate) struct App {
     pub(crate) index: Arc<Index>,
@@ -35,7 +38,7 @@ pub(crate) struct App {
     pub(crate) searches: Semaphore,
     /// Pictures decoded at a time.
     pub(crate) decoders: Semaphore,
-    pub(crate) thumbnails: Mutex<FxHashMap<(String, u64, usize), Arc<Vec<u8>>>>,
+    pub(crate) thumbnails: Mutex<Thumbnails>,
 }
 
 impl App {

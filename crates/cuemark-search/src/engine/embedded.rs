@@ -23,7 +23,7 @@ const LOCK: &str = "lock";
 /// Moments that are looked at one by one rather than put into a graph.
 const FEW: usize = 20_000;
 /// Candidates that the graph proposes at least; they are scored again with the log's numbers.
-const EXPANSION: usize = 128;
+const EXPANSION: usize = 256;
 /// Candidates per wanted moment that are scored again with the log's numbers.
 const RESCORED: usize = 4;
 /// The fewest candidates that are.

@@ -143,7 +143,8 @@ pub(crate) async fn thumbnail(
 ) -> Result<Response, Problem> {
     let Query(picture) = picture.map_err(|error| Problem::bad(error.body_text()))?;
     let (at, width) = (picture.at.unwrap_or(0.0), picture.width.unwrap_or(320));
-    if !(at.is_finite() && (0.0..1e6).contains(&at)) || !(16..=1280).contains(&width) {
+    let sensible = (0.0..1e6).contains(&at) && (16..=1280).contains(&width);
+    if !sensible {
         return Err(Problem::bad("`at` must be seconds of the video and `width` 16 to 1280 pixels"));
     }
     let path = file(&app, id.clone())?;
