@@ -107,13 +107,17 @@ impl BenchError {
     /// What to do about it, where there is advice.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Stored { .. } => Some("evaluate the run again; the file was changed or made by another version".into()),
+            Self::Stored { .. } => {
+                Some("evaluate the run again; the file was changed or made by another version".into())
+            }
             Self::NothingEvaluated { .. } => Some(
                 "name a folder that `cuemark train` or `cuemark bench` wrote, or score a prediction file with \
                  `--pred FILE --truth FILE`"
                     .into(),
             ),
-            Self::Nothing { .. } => Some("name run folders, `--pred` and `--truth`, or `--dataset` and `--root`".into()),
+            Self::Nothing { .. } => {
+                Some("name run folders, `--pred` and `--truth`, or `--dataset` and `--root`".into())
+            }
             Self::File(error) => error.hint(),
             Self::Data(error) => error.hint(),
             Self::Eval(error) => error.hint(),
@@ -123,9 +127,7 @@ impl BenchError {
                 Some(hint.clone().unwrap_or_else(|| "`docs/benchmark.md` describes matrix files".into()))
             }
             Self::Cell { .. } => Some("remove the folder; the matrix will fill it again".into()),
-            Self::OtherSettings { .. } => {
-                Some("pass `--force` to train it anew, or `--out` for another folder".into())
-            }
+            Self::OtherSettings { .. } => Some("pass `--force` to train it anew, or `--out` for another folder".into()),
             Self::Train(error) => error.hint(),
             Self::Text(error) => error.hint(),
             Self::World(error) => error.hint(),

@@ -16,8 +16,14 @@ struct Finding {
 
 /// In the order of the document.
 const FINDINGS: &[Finding] = &[
-    Finding { question: "Do models drop from iid to ood when locations are biased, and not when they are not?", answer: gaps },
-    Finding { question: "Do guesses stand higher among the models under R@1,IoU=0.1 than under dR@1,IoU=0.1?", answer: guesses },
+    Finding {
+        question: "Do models drop from iid to ood when locations are biased, and not when they are not?",
+        answer: gaps,
+    },
+    Finding {
+        question: "Do guesses stand higher among the models under R@1,IoU=0.1 than under dR@1,IoU=0.1?",
+        answer: guesses,
+    },
     Finding { question: "Do thresholds agree on the order of the methods?", answer: thresholds },
     Finding { question: "Do stronger features help more than a better model?", answer: features },
     Finding { question: "Does masking the verb cost less than keeping only the verb?", answer: verbs },
@@ -135,7 +141,9 @@ fn ranked_by<'a>(runs: &[&'a RunResult], split: &str, metric: &str) -> Vec<&'a R
 
 fn guesses(runs: &[&RunResult]) -> Option<String> {
     let (plain, discounted) = (ranked_by(runs, "test-iid", "R@1,IoU=0.1"), ranked_by(runs, "test-iid", "dR@1,IoU=0.1"));
-    let place = |list: &[&RunResult], run: &RunResult| list.iter().position(|other| name(other) == name(run)).map(|place| place + 1);
+    let place = |list: &[&RunResult], run: &RunResult| {
+        list.iter().position(|other| name(other) == name(run)).map(|place| place + 1)
+    };
     let of = |run: &RunResult, metric: &str| run.plain("test-iid", metric).map(percent).unwrap_or_default();
     let rows: Vec<Vec<String>> = plain
         .iter()
@@ -220,13 +228,23 @@ fn features(runs: &[&RunResult]) -> Option<String> {
     let rows: Vec<Vec<String>> = with_all
         .iter()
         .map(|(model, [weak, shape, motion])| {
-            vec![(*model).clone(), percent(*weak), percent(*shape), percent(*motion), format!("{:+.1}", 100.0 * (motion.value - weak.value))]
+            vec![
+                (*model).clone(),
+                percent(*weak),
+                percent(*shape),
+                percent(*motion),
+                format!("{:+.1}", 100.0 * (motion.value - weak.value)),
+            ]
         })
         .collect();
     let best = |position: usize| with_all.iter().map(|(_, measures)| measures[position].value).fold(f64::MIN, f64::max);
-    let worst = |position: usize| with_all.iter().map(|(_, measures)| measures[position].value).fold(f64::MAX, f64::min);
+    let worst =
+        |position: usize| with_all.iter().map(|(_, measures)| measures[position].value).fold(f64::MAX, f64::min);
     let text = table(&["R@1,IoU=0.5, test-iid", "weak", "shape", "motion", "motion − weak"], &rows)?;
-    Some(format!("{text}\nBetween the best and the worst model on motion features lie {:.1} points.\n", 100.0 * (best(2) - worst(2))))
+    Some(format!(
+        "{text}\nBetween the best and the worst model on motion features lie {:.1} points.\n",
+        100.0 * (best(2) - worst(2))
+    ))
 }
 
 fn verbs(runs: &[&RunResult]) -> Option<String> {
@@ -236,8 +254,10 @@ fn verbs(runs: &[&RunResult]) -> Option<String> {
         .filter(|run| run.kind == Kind::Model && run.dataset == "world")
         .filter_map(|run| {
             let of = |text| with_text(run, text, metric);
-            let (original, masked, only) = (of(QueryText::Original)?, of(QueryText::MaskVerb)?, of(QueryText::OnlyVerb)?);
-            let change = |measure: Measure| format!("{} ({:+.1})", percent(measure), 100.0 * (measure.value - original.value));
+            let (original, masked, only) =
+                (of(QueryText::Original)?, of(QueryText::MaskVerb)?, of(QueryText::OnlyVerb)?);
+            let change =
+                |measure: Measure| format!("{} ({:+.1})", percent(measure), 100.0 * (measure.value - original.value));
             Some(vec![name(run), percent(original), change(masked), change(only)])
         })
         .collect();

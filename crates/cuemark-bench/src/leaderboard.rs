@@ -194,9 +194,8 @@ impl RunResult {
 
     /// The run's figure for a metric on a split, the queries as they are and each in its own video.
     pub fn plain(&self, split: &str, metric: &str) -> Option<Measure> {
-        let plain = |test: &&TestResult| {
-            test.split == split && (test.among, test.text, test.footage) == Default::default()
-        };
+        let plain =
+            |test: &&TestResult| test.split == split && (test.among, test.text, test.footage) == Default::default();
         self.tests.iter().find(plain)?.metrics.get(metric).copied()
     }
 
@@ -239,7 +238,10 @@ impl RunsFile {
         for (run, test) in file.results.iter().flat_map(|run| run.tests.iter().map(move |test| (run, test))) {
             for (name, measure) in &test.metrics {
                 if !(0.0..=1.0).contains(&measure.value) {
-                    return Err(fault(format!("{} on {}: `{name}`: {} is no fraction", run.model, test.test, measure.value)));
+                    return Err(fault(format!(
+                        "{} on {}: `{name}`: {} is no fraction",
+                        run.model, test.test, measure.value
+                    )));
                 }
             }
         }
@@ -275,12 +277,8 @@ pub fn read_folder(folder: &Utf8Path) -> Result<Vec<RunsFile>> {
 }
 
 /// The columns of the table: a split and a metric.
-const COLUMNS: [(&str, &str); 4] = [
-    ("test-iid", "R@1,IoU=0.5"),
-    ("test-iid", "R@1,IoU=0.7"),
-    ("test-iid", "mIoU"),
-    ("test-ood", "R@1,IoU=0.5"),
-];
+const COLUMNS: [(&str, &str); 4] =
+    [("test-iid", "R@1,IoU=0.5"), ("test-iid", "R@1,IoU=0.7"), ("test-iid", "mIoU"), ("test-ood", "R@1,IoU=0.5")];
 
 /// The runs of one section by model, variant and features.
 type Rows<'a> = IndexMap<(&'a str, &'a str, &'a str), Vec<&'a RunResult>>;
@@ -302,18 +300,21 @@ pub fn table(files: &[RunsFile]) -> String {
     let mut text = String::new();
     for ((dataset, protocol), rows) in &sections {
         let cell = |runs: &[&RunResult], (split, metric): (&str, &str)| figure(runs, split, metric);
-        let columns: Vec<(&str, &str)> = COLUMNS
-            .into_iter()
-            .filter(|column| rows.values().any(|runs| cell(runs, *column).is_some()))
-            .collect();
+        let columns: Vec<(&str, &str)> =
+            COLUMNS.into_iter().filter(|column| rows.values().any(|runs| cell(runs, *column).is_some())).collect();
         if columns.is_empty() {
             continue;
         }
-        let about = files.iter().rev().find_map(|file| file.datasets.get(*dataset)).map_or("", |about| about.about.as_str());
+        let about =
+            files.iter().rev().find_map(|file| file.datasets.get(*dataset)).map_or("", |about| about.about.as_str());
         let protocol = if *protocol == "own" { String::new() } else { format!(", {protocol}") };
         text += &format!("**{dataset}{protocol}**{}{about}\n\n", if about.is_empty() { "" } else { ": " });
         let heads: Vec<String> = columns.iter().map(|(split, metric)| format!("{split} {metric}")).collect();
-        text += &format!("| method | features | seeds | {} |\n|---|---|---|{}\n", heads.join(" | "), "---|".repeat(columns.len()));
+        text += &format!(
+            "| method | features | seeds | {} |\n|---|---|---|{}\n",
+            heads.join(" | "),
+            "---|".repeat(columns.len())
+        );
         let mut rows: Vec<_> = rows.iter().collect();
         let first = |runs: &[&RunResult]| cell(runs, columns[0]).map_or(-1.0, |(value, _)| value);
         rows.sort_by(|a, b| first(b.1).total_cmp(&first(a.1)).then(a.0.cmp(b.0)));

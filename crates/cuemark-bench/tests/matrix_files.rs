@@ -4,18 +4,8 @@
 use camino::Utf8Path;
 use cuemark_bench::matrix::{MatrixFile, expand, matrices};
 
-const STUDIES: [&str; 10] = [
-    "annotation-bias",
-    "cost",
-    "features",
-    "mdd",
-    "overall",
-    "pools",
-    "query-text",
-    "ranked",
-    "seeds",
-    "thresholds",
-];
+const STUDIES: [&str; 10] =
+    ["annotation-bias", "cost", "features", "mdd", "overall", "pools", "query-text", "ranked", "seeds", "thresholds"];
 
 #[test]
 fn there_is_a_matrix_for_every_study() {
@@ -35,7 +25,8 @@ fn every_matrix_fits_the_schema() {
         let errors: Vec<String> = schema.iter_errors(&value).map(|error| error.to_string()).collect();
         assert!(errors.is_empty(), "{name}: {errors:?}");
     }
-    let wrong = serde_json::json!({ "name": "x", "about": "", "dataset": [{ "name": "world" }], "test": [{ "spilt": "" }] });
+    let wrong =
+        serde_json::json!({ "name": "x", "about": "", "dataset": [{ "name": "world" }], "test": [{ "spilt": "" }] });
     assert!(!schema.is_valid(&wrong));
 }
 

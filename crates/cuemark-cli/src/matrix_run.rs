@@ -222,7 +222,9 @@ impl<'a> Board<'a> {
         match happening {
             Happening::Began(position) => {
                 let bar = self.bars.add(ProgressBar::new(0)).with_message(name(position).clone());
-                if let Ok(style) = ProgressStyle::with_template("  {msg:40} {prefix:24} {wide_bar} {human_pos}/{human_len}") {
+                if let Ok(style) =
+                    ProgressStyle::with_template("  {msg:40} {prefix:24} {wide_bar} {human_pos}/{human_len}")
+                {
                     bar.set_style(style);
                 }
                 self.running.push((*position, bar));

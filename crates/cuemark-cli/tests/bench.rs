@@ -116,7 +116,8 @@ fn has_begun(scene: &Scene) -> bool {
 
 #[test]
 fn a_failing_cell_is_said_and_the_next_run_does_only_what_is_left() {
-    let broken = "[[model]]\nname = '2d-tan'\nvariant = 'broken'\nrun = 'run.toml'\nset = { train.weights = 'nowhere.pt' }";
+    let broken =
+        "[[model]]\nname = '2d-tan'\nvariant = 'broken'\nrun = 'run.toml'\nset = { train.weights = 'nowhere.pt' }";
     let scene = Scene::new(1, broken);
     let (code, told) = scene.bench(&[]);
     assert_eq!((code, states(&told["account"])), (1, vec!["done", "done", "done", "failed"]));

@@ -171,7 +171,11 @@ fn tests(
         text: test.text,
         footage: test.footage,
         answers: test.answers,
-        metrics: if test.metrics.is_empty() && test.preset.is_none() { matrix.metrics.clone() } else { test.metrics.clone() },
+        metrics: if test.metrics.is_empty() && test.preset.is_none() {
+            matrix.metrics.clone()
+        } else {
+            test.metrics.clone()
+        },
         preset: test.preset.clone(),
     };
     let mut here = |test: &&TestEntry| {
@@ -187,9 +191,8 @@ fn tests(
 
 fn baselines(matrix: &MatrixFile, entry: &DatasetEntry, place: &Place, expanded: &mut Expanded) -> Result<()> {
     // Guesses read neither words nor pictures and search one video: other tests would only repeat the plain one.
-    let plain = |test: &Asked| {
-        (test.among, test.text, test.footage) == (Among::Own, QueryText::Original, Footage::Seen)
-    };
+    let plain =
+        |test: &Asked| (test.among, test.text, test.footage) == (Among::Own, QueryText::Original, Footage::Seen);
     let tests: Vec<Asked> = tests(matrix, entry, None, expanded).into_iter().filter(plain).collect();
     for baseline in &matrix.baselines {
         let oracle = baseline == ORACLE;

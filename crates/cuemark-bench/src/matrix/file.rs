@@ -311,7 +311,8 @@ impl MatrixFile {
     /// As [`MatrixFile::read`].
     pub fn parse(path: &str, text: &str) -> Result<Self> {
         let matrix: Self = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text.get(..span.start).map_or(1, |before| before.lines().count().max(1)));
+            let line =
+                error.span().map_or(1, |span| text.get(..span.start).map_or(1, |before| before.lines().count().max(1)));
             broken(path, line, error.message())
         })?;
         matrix.check(path)?;
@@ -358,12 +359,14 @@ impl MatrixFile {
             known(path, "model.datasets", model.datasets.as_deref(), &datasets)?;
             known(path, "model.tests", model.tests.as_deref(), &tests)?;
             if let Some(first) = &model.first_stage {
-                let names: Vec<String> = self.model.iter().filter(|other| other.first_stage.is_none()).map(ModelEntry::label).collect();
+                let names: Vec<String> =
+                    self.model.iter().filter(|other| other.first_stage.is_none()).map(ModelEntry::label).collect();
                 known(path, "model.first_stage", Some(std::slice::from_ref(&first.model)), &names)?;
                 known(path, "model.name", Some(std::slice::from_ref(&model.name)), &names)?;
             }
         }
-        let mut baselines: Vec<String> = cuemark_protocols::baselines::BASELINES.iter().map(|card| card.name.to_owned()).collect();
+        let mut baselines: Vec<String> =
+            cuemark_protocols::baselines::BASELINES.iter().map(|card| card.name.to_owned()).collect();
         baselines.push(ORACLE.to_owned());
         known(path, "baselines", Some(&self.baselines), &baselines)?;
         for (position, test) in self.test.iter().enumerate() {
@@ -372,7 +375,8 @@ impl MatrixFile {
                 of(other) == of(test)
             };
             if let Some(other) = self.test[..position].iter().find(same) {
-                let problem = format!("tests `{}` and `{}` ask the same: give one all the metrics", other.label(), test.label());
+                let problem =
+                    format!("tests `{}` and `{}` ask the same: give one all the metrics", other.label(), test.label());
                 return Err(fault(problem));
             }
             metrics(&test.metrics)?;
@@ -424,7 +428,11 @@ pub(super) const ORACLE: &str = "oracle";
 fn known(path: &str, key: &str, names: Option<&[String]>, known: &[String]) -> Result<()> {
     let Some(unknown) = names.unwrap_or_default().iter().find(|name| !known.contains(name)) else { return Ok(()) };
     let problem = format!("`{key}`: there is no `{unknown}`");
-    Err(BenchError::Matrix { place: path.to_owned(), problem, hint: Some(nearest(unknown, known.iter().map(String::as_str))) })
+    Err(BenchError::Matrix {
+        place: path.to_owned(),
+        problem,
+        hint: Some(nearest(unknown, known.iter().map(String::as_str))),
+    })
 }
 
 fn broken(path: &str, line: usize, message: &str) -> BenchError {

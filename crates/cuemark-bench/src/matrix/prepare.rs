@@ -51,12 +51,15 @@ fn splits(folder: &Utf8Path, name: &str, root: &Utf8Path, protocol: Protocol) ->
         let mut queries: Vec<Truth> = Vec::new();
         for file in &files {
             let file: &camino::Utf8PathBuf = file;
-            queries.extend(cuemark_data::read_truth(&Source::new(root.join(file)), None, &ReadOptions::default())?.queries);
+            queries.extend(
+                cuemark_data::read_truth(&Source::new(root.join(file)), None, &ReadOptions::default())?.queries,
+            );
         }
         (queries, None, files)
     } else {
         let dataset = cuemark_data::load(cuemark_data::find(name)?, root, &ReadOptions::default())?;
-        let mut files: Vec<camino::Utf8PathBuf> = dataset.splits.iter().map(|split| split.file.clone().into()).collect();
+        let mut files: Vec<camino::Utf8PathBuf> =
+            dataset.splits.iter().map(|split| split.file.clone().into()).collect();
         files.dedup();
         let made = match protocol {
             Protocol::Standard => Some(standard(dataset.card.name, &dataset.splits, &StandardOptions::default())?),

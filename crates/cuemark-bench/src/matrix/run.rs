@@ -102,7 +102,8 @@ pub fn run(expanded: &Expanded, options: &RunOptions<'_>, watch: &mut dyn FnMut(
     };
     let budget = options.memory.or_else(|| memory::available().map(|bytes| bytes / 5 * 4)).unwrap_or(u64::MAX);
     let (sender, receiver) = channel();
-    let runner = Runner { cells, options, account, waiting, running: Vec::new(), needs, budget, sender, stopping: false };
+    let runner =
+        Runner { cells, options, account, waiting, running: Vec::new(), needs, budget, sender, stopping: false };
     runner.run(&receiver, watch)
 }
 
@@ -203,9 +204,8 @@ impl Runner<'_> {
             return false;
         }
         let taken: u64 = self.running.iter().map(|one| one.expected).fold(0, u64::saturating_add);
-        let fits = |position: &usize| {
-            self.running.is_empty() || taken.saturating_add(self.need(*position)) <= self.budget
-        };
+        let fits =
+            |position: &usize| self.running.is_empty() || taken.saturating_add(self.need(*position)) <= self.budget;
         let ready = |position: &usize| self.cells[*position].needs.iter().all(|need| self.is_done(need));
         let Some(place) = self.waiting.iter().position(|position| ready(position) && fits(position)) else {
             return false;

@@ -413,7 +413,8 @@ mod tests {
 
     #[test]
     fn lists_are_as_long_as_the_metrics_look() {
-        let of = |metrics: &str| depth(&Plan::plain(cuemark_metrics::parse_list(metrics).unwrap(), Overrides::default()));
+        let of =
+            |metrics: &str| depth(&Plan::plain(cuemark_metrics::parse_list(metrics).unwrap(), Overrides::default()));
         assert_eq!((of("R@1,IoU=0.5"), of("NDCG@40,IoU=0.3"), of("MVMR:R@50,IoU=0.5,mIoU")), (10, 40, 50));
     }
 }

@@ -125,8 +125,7 @@ fn plan(matrix: &MatrixFile, expanded: &Expanded, print: Print) -> anyhow::Resul
     let cells: Vec<_> = expanded.cells.iter().map(|cell| json!({ "cell": cell.name, "tests": tests(cell) })).collect();
     let value = json!({ "matrix": matrix.name, "cells": cells, "absent": expanded.absent });
     print.result(&value, || {
-        let rows: Vec<_> =
-            expanded.cells.iter().map(|cell| vec![cell.name.clone(), tests(cell).join(", ")]).collect();
+        let rows: Vec<_> = expanded.cells.iter().map(|cell| vec![cell.name.clone(), tests(cell).join(", ")]).collect();
         let mut text = output::text_table(&["cell", "tests"], &rows);
         text += &format!("\n\n{} cells", expanded.cells.len());
         for absent in &expanded.absent {

@@ -92,7 +92,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     for (number, step) in STEPS.iter().enumerate() {
         say(&format!("[{}/{}] {}", number + 1, STEPS.len(), step.about));
         (step.run)(&mut stage)?;
-        if stage.account.as_ref().is_some_and(|account| account.count(State::Stopped) + account.count(State::Waiting) > 0) {
+        if stage
+            .account
+            .as_ref()
+            .is_some_and(|account| account.count(State::Stopped) + account.count(State::Waiting) > 0)
+        {
             say("stopped; the same command goes on");
             break;
         }
@@ -106,7 +110,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 fn film(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     matrix_run::make_data(&stage.expanded.made)?;
     for split in counts(&read_folder(&world(stage).join("splits"))?) {
-        say(&format!("  {:9} {:>5} videos, {:>6} queries", split.name, thousands(split.videos), thousands(split.queries)));
+        say(&format!(
+            "  {:9} {:>5} videos, {:>6} queries",
+            split.name,
+            thousands(split.videos),
+            thousands(split.queries)
+        ));
     }
     Ok(())
 }
@@ -131,7 +140,8 @@ const SENTENCES: usize = 3;
 fn answer_sentences(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let Some(best) = best_model(stage) else { return Ok(()) };
     let trained = Trained::open(&RunFolder::new(stage.out.join("cells").join(&best)), &Device::Cpu)?;
-    let test: Split = read_truth(&Source::new(world(stage).join("splits/test-iid.jsonl")), None, &ReadOptions::default())?;
+    let test: Split =
+        read_truth(&Source::new(world(stage).join("splits/test-iid.jsonl")), None, &ReadOptions::default())?;
     let videos: Vec<VideoId> = test.videos.iter().map(|video| video.id.clone()).collect();
     let step = (test.queries.len() / SENTENCES).max(1);
     let asked: Vec<&Truth> = test.queries.iter().step_by(step).take(SENTENCES).collect();
@@ -150,7 +160,8 @@ fn answer_sentences(stage: &mut Stage<'_>) -> anyhow::Result<()> {
         for (place, answer) in list.ranked.iter().enumerate() {
             let video = answer.video.as_ref().map_or("", VideoId::as_str);
             let (start, end) = (answer.span.start(), answer.span.end());
-            let right = truth.right().any(|moment| moment.video.as_str() == video && moment.span.iou(answer.span) >= 0.5);
+            let right =
+                truth.right().any(|moment| moment.video.as_str() == video && moment.span.iou(answer.span) >= 0.5);
             let mark = if right { "  ← the moment it was written for" } else { "" };
             say(&format!("    {}. {video} {start:5.1} – {end:5.1} s{mark}", place + 1));
             found.push(json!({ "video": video, "span": [start, end], "right": right }));
@@ -185,12 +196,19 @@ fn as_text(stage: &Stage<'_>, seconds: f64) -> String {
                 format!("{} ({} – {})", percent(measure.value), bound(measure.low), bound(measure.high))
             })
         };
-        let rows: Vec<Vec<String>> = results.results.iter().map(|run| {
-            let name = if run.variant.is_empty() { run.model.clone() } else { format!("{}, {}", run.model, run.variant) };
-            let of = |split: &str| run.plain(split, METRIC).map(|measure| measure.value);
-            let gap = of("test-iid").zip(of("test-ood")).map_or_else(String::new, |(iid, ood)| format!("{:+.2}", 100.0 * (ood - iid)));
-            vec![name, cell(run, "test-iid"), cell(run, "test-ood"), gap]
-        }).collect();
+        let rows: Vec<Vec<String>> = results
+            .results
+            .iter()
+            .map(|run| {
+                let name =
+                    if run.variant.is_empty() { run.model.clone() } else { format!("{}, {}", run.model, run.variant) };
+                let of = |split: &str| run.plain(split, METRIC).map(|measure| measure.value);
+                let gap = of("test-iid")
+                    .zip(of("test-ood"))
+                    .map_or_else(String::new, |(iid, ood)| format!("{:+.2}", 100.0 * (ood - iid)));
+                vec![name, cell(run, "test-iid"), cell(run, "test-ood"), gap]
+            })
+            .collect();
         text += &output::table(&[METRIC, "test-iid", "test-ood", "gap"], &rows);
         text += "\n\nPercent with 95 % intervals over queries. In this world the place of a moment can be guessed from its verb; test-ood\n\
                  reverses that rule. Whoever learnt the rule instead of looking loses there; the oracle, which reads the event log,\n\
