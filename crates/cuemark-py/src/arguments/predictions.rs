@@ -214,10 +214,7 @@ fn rank(
 type Whose<T> = (T, Vec<Prediction>);
 
 /// All lists, or the failure in the first row that has one; `place` names a row.
-fn collect<T>(
-    lists: Vec<(T, Ranked)>,
-    place: impl Fn(&T, usize) -> String,
-) -> Result<(Vec<Whose<T>>, RowCounts)> {
+fn collect<T>(lists: Vec<(T, Ranked)>, place: impl Fn(&T, usize) -> String) -> Result<(Vec<Whose<T>>, RowCounts)> {
     let mut counts = RowCounts::default();
     let mut kept = Vec::with_capacity(lists.len());
     let mut first: Option<(usize, Failure)> = None;
