@@ -216,12 +216,15 @@ impl Truth {
         // On padding both are 1, so that the logarithm of their ratio is 0.
         let lift = mask.affine(-1.0, 1.0)?;
         let divergence = |label: &Tensor, found: &Tensor| -> Result<Tensor> {
-            let ratio = (((found * mask)? + &lift)?.log()? - (label + &lift)?.log()?)?;
+            // A probability that rounds to 0 has no logarithm.
+            let found = ((found * mask)? + &lift)?.maximum(f32::MIN_POSITIVE)?;
+            let ratio = (found.log()? - (label + &lift)?.log()?)?;
             Ok((label * ratio)?.sum(1)?.neg()?)
         };
         let per_sample = (divergence(&self.starts, &forward.starts)? + divergence(&self.ends, &forward.ends)?)?;
         let outside = self.inside.affine(-1.0, 1.0)?;
-        let missed = forward.attention.affine(-1.0, 1.0 + 1e-12)?.log()?;
+        // As large as the published 1e-12 where that is lost beside 1: an attention of exactly 1 inside the moment is no fault.
+        let missed = forward.attention.affine(-1.0, 1.0)?.maximum(1e-12f32)?.log()?;
         Ok(Losses { per_sample, attention: (outside * missed)?.sum(1)?.mean_all()?.neg()? })
     }
 }
