@@ -1,5 +1,7 @@
 //! From a matrix file to its cells.
 
+use std::collections::BTreeMap;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_train::{DataConfig, Override, RunFile};
 use serde::Serialize;
@@ -282,7 +284,7 @@ fn models(
         problem: error.message().to_owned(),
         hint: None,
     })?;
-    let as_in_the_run_file = indexmap::IndexMap::from([(String::new(), Utf8PathBuf::new())]);
+    let as_in_the_run_file = BTreeMap::from([(String::new(), Utf8PathBuf::new())]);
     let features = if entry.features.is_empty() { &as_in_the_run_file } else { &entry.features };
     let tests = tests(matrix, entry, model.tests.as_deref(), expanded);
     for (features_label, store) in features {
@@ -422,12 +424,12 @@ text = 'mask-verb'
             [
                 "world.bias-mode",
                 "world.oracle",
-                "world.2d-tan.weak.seed1",
-                "world.2d-tan.weak.seed2",
                 "world.2d-tan.motion.seed1",
                 "world.2d-tan.motion.seed2",
-                "world.mmn.weak.seed7",
+                "world.2d-tan.weak.seed1",
+                "world.2d-tan.weak.seed2",
                 "world.mmn.motion.seed7",
+                "world.mmn.weak.seed7",
                 "world-cd.bias-mode",
                 "world-cd.2d-tan.motion.seed1",
                 "world-cd.2d-tan.motion.seed2",

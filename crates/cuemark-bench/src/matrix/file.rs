@@ -1,9 +1,10 @@
 //! What is run on what: the TOML file that a matrix starts from.
 
+use std::collections::BTreeMap;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_metrics::{MetricName, Preset, parse_list};
 use cuemark_world::WorldOptions;
-use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -57,9 +58,9 @@ pub struct DatasetEntry {
     /// Who cuts it into splits. Default: own
     #[serde(default)]
     pub protocol: Protocol,
-    /// Feature stores by label. Left out: the one that the run file names.
+    /// Feature stores by label, run in the order of their labels. Left out: the one that the run file names.
     #[serde(default)]
-    pub features: IndexMap<String, Utf8PathBuf>,
+    pub features: BTreeMap<String, Utf8PathBuf>,
     /// Datasets whose run files are taken, the first that a model has. Default: its name
     #[serde(default)]
     pub runs: Vec<String>,
@@ -311,8 +312,8 @@ impl MatrixFile {
     /// As [`MatrixFile::read`].
     pub fn parse(path: &str, text: &str) -> Result<Self> {
         let matrix: Self = toml::from_str(text).map_err(|error| {
-            let line =
-                error.span().map_or(1, |span| text.get(..span.start).map_or(1, |before| before.lines().count().max(1)));
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = 1 + before.matches('\n').count();
             broken(path, line, error.message())
         })?;
         matrix.check(path)?;
@@ -496,7 +497,7 @@ split = 'test-iid'
     fn names_that_are_nothing_are_named() {
         for (from, to, expected) in [
             ("about = 'a test'", "about = ''\nbaselines = ['bias-mod']", "there is no `bias-mod`"),
-            ("split = 'test-iid'", "split = 'test-iid'\nmetrics = ['R@1,IuO=0.5']", "R@1,IuO=0.5"),
+            ("split = 'test-iid'", "split = 'test-iid'\nmetrics = ['R@1,IuO=0.5']", "is not a metric"),
             ("set = { train.epochs = 3 }", "datasets = ['wrld']", "there is no `wrld`"),
             ("name = 'world'", "name = 'world'\nlabel = '../up'", "expected letters"),
             ("name = 'world'", "name = 'charades-sta'", "`root` is missing"),
