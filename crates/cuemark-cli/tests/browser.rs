@@ -100,10 +100,22 @@ impl Browser {
         );
         stream.write_all(head.as_bytes()).unwrap();
         stream.write_all(body.as_bytes()).unwrap();
-        let mut reply = Vec::new();
-        stream.read_to_end(&mut reply).unwrap();
-        let at = reply.windows(4).position(|four| four == b"\r\n\r\n").unwrap() + 4;
-        let value: Value = serde_json::from_slice(&reply[at..]).unwrap();
+        // The driver may keep the connection: what it says of the length counts.
+        let mut reply = BufReader::new(stream);
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            reply.read_line(&mut line).unwrap();
+            let line = line.trim().to_ascii_lowercase();
+            match line.strip_prefix("content-length:") {
+                Some(digits) => length = digits.trim().parse().unwrap(),
+                None if line.is_empty() => break,
+                None => {}
+            }
+        }
+        let mut body = vec![0; length];
+        reply.read_exact(&mut body).unwrap();
+        let value: Value = serde_json::from_slice(&body).unwrap();
         assert!(value["value"]["error"].is_null(), "{method} {path}: {value:#}");
         value["value"].clone()
     }
@@ -200,7 +212,7 @@ fn a_question_typed_into_the_page_finds_moments_and_plays_exactly_one() {
     let url = line.split("listening on ").nth(1).unwrap().trim().to_owned();
     let mut driver = Command::new("chromedriver");
     driver.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null());
-    let (_driver, line) = start(&mut driver, "on port ");
+    let (_driver, line) = start(&mut driver, "successfully on port ");
     let digits = line.rsplit("on port ").next().unwrap();
     let port = digits.trim_end_matches('.').trim().parse().unwrap();
     let browser = Browser::open(port);

@@ -195,10 +195,11 @@ fn the_quick_demo_shows_a_gap_for_guesses_and_none_for_the_oracle() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let found = json(&["demo", "--quick", "--out", out, "--json"]);
-    let methods = found["methods"].as_array().unwrap();
     let of = |name: &str, split: &str| {
-        let method = methods.iter().find(|method| method["method"] == name).unwrap();
-        method[split]["R@1,IoU=0.5"].as_f64().unwrap()
+        let runs = found["results"].as_array().unwrap();
+        let tests = runs.iter().find(|run| run["model"] == name).unwrap()["tests"].as_array().unwrap();
+        let test = tests.iter().find(|test| test["test"] == split).unwrap();
+        test["metrics"]["R@1,IoU=0.5"]["value"].as_f64().unwrap()
     };
     assert!(of("bias-mode", "test-iid") > of("bias-mode", "test-ood") + 0.1);
     assert_eq!((of("oracle", "test-iid"), of("oracle", "test-ood")), (1.0, 1.0));

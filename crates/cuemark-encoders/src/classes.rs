@@ -21,7 +21,7 @@ mod tests {
             assert_eq!(names.len(), count);
             assert!(names.iter().all(|name| !name.trim().is_empty()));
         }
-        assert_eq!(kinetics_400()[5], "arm wrestling");
+        assert_eq!(kinetics_400()[6], "arm wrestling");
         assert_eq!(imagenet()[0], "tench");
     }
 

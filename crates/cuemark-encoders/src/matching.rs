@@ -161,7 +161,7 @@ mod tests {
         }
 
         fn encode(&self, sentences: &[&str]) -> Result<Vec<Vec<f32>>> {
-            let axis = |sentence: &str, word: &str| f32::from(u8::from(sentence.contains(word)));
+            let axis = |sentence: &str, word: &str| f32::from(u8::from(sentence.to_lowercase().contains(word)));
             Ok(sentences.iter().map(|s| ["dog", "runs", "cat"].map(|word| axis(s, word)).to_vec()).collect())
         }
     }
