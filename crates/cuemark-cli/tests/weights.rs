@@ -74,7 +74,20 @@ fn protocols_say_which_encoder_they_compare_by() {
     let out = out.to_str().unwrap();
     let input = fixture("protocols/splits/test-iid.jsonl");
     let make = |cache: &str, more: &[&str]| {
-        let usual = ["pool", "make", "--in", input.as_str(), "--out", out, "--videos", "3", "--positives", "2", "--force", "--json"];
+        let usual = [
+            "pool",
+            "make",
+            "--in",
+            input.as_str(),
+            "--out",
+            out,
+            "--videos",
+            "3",
+            "--positives",
+            "2",
+            "--force",
+            "--json",
+        ];
         let output = cuemark(cache, &[&usual, more].concat());
         (json(&output)["report"]["provider"].clone(), said(&output))
     };

@@ -106,7 +106,7 @@ impl Index {
                 manifest.write(folder, overwrite)?;
                 Box::new(engine)
             }
-            EngineUrl::Milvus { .. } => create_on_server(url, &manifest, overwrite)?,
+            EngineUrl::Milvus { .. } => return Err(on_a_server(url)),
         };
         Ok(Self::of(engine, encoder.into(), manifest))
     }
@@ -122,7 +122,7 @@ impl Index {
         }
         let engine: Box<dyn Engine> = match url {
             EngineUrl::File(folder) => Box::new(Embedded::open(folder)?),
-            EngineUrl::Milvus { .. } => open_on_server(url)?,
+            EngineUrl::Milvus { .. } => return Err(on_a_server(url)),
         };
         Ok(Self::of(engine, encoder.into(), manifest))
     }
@@ -134,7 +134,7 @@ impl Index {
     pub fn manifest_of(url: &EngineUrl) -> Result<Manifest> {
         match url {
             EngineUrl::File(folder) => Manifest::read(folder),
-            EngineUrl::Milvus { .. } => manifest_on_server(url),
+            EngineUrl::Milvus { .. } => Err(on_a_server(url)),
         }
     }
 
@@ -438,25 +438,7 @@ fn walk(folder: &Utf8Path, depth: usize, files: &mut Vec<Utf8PathBuf>) -> Result
     Ok(())
 }
 
-#[cfg(not(feature = "milvus"))]
-fn without(url: &EngineUrl) -> SearchError {
-    SearchError::Url {
-        url: url.to_string(),
-        problem: "this build has no Milvus engine (cargo feature `milvus`)".to_owned(),
-    }
-}
-
-#[cfg(not(feature = "milvus"))]
-fn create_on_server(url: &EngineUrl, _: &Manifest, _: Overwrite) -> Result<Box<dyn Engine>> {
-    Err(without(url))
-}
-
-#[cfg(not(feature = "milvus"))]
-fn open_on_server(url: &EngineUrl) -> Result<Box<dyn Engine>> {
-    Err(without(url))
-}
-
-#[cfg(not(feature = "milvus"))]
-fn manifest_on_server(url: &EngineUrl) -> Result<Manifest> {
-    Err(without(url))
+/// Collections on a server are named in URLs already, but no engine for them is written yet.
+fn on_a_server(url: &EngineUrl) -> SearchError {
+    SearchError::Url { url: url.to_string(), problem: "there is no Milvus engine yet; `file:DIR` works".to_owned() }
 }

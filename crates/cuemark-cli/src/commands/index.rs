@@ -79,7 +79,7 @@ pub(crate) enum Action {
 /// Which index.
 #[derive(Debug, clap::Args)]
 pub(crate) struct IndexArg {
-    /// The index: a folder, `file:DIR` or `milvus://HOST:PORT/COLLECTION`.
+    /// The index: a folder, or `file:DIR`.
     #[arg(value_name = "INDEX")]
     index: String,
     /// What to compute embeddings on: cpu, cuda, cuda:N.
