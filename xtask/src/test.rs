@@ -39,7 +39,8 @@ const STEPS: &[Step] = &[
         cargo: &["clippy", "--workspace", FEATURES, "--all-targets", "--", "-D", "warnings"],
         counts: Counts::Itself,
     },
-    Step { name: "build", cargo: &["build", "--workspace", FEATURES], counts: Counts::Itself },
+    // With everything that tests need, or the libraries would be compiled a second time for them with other features.
+    Step { name: "build", cargo: &["build", "--workspace", "--all-targets", FEATURES], counts: Counts::Itself },
     Step {
         name: TESTS,
         cargo: &["nextest", "run", "--workspace", FEATURES, "--no-fail-fast"],
