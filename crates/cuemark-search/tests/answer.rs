@@ -145,6 +145,14 @@ fn the_explanation_names_the_words_that_matter_and_those_it_does_not_know() {
 }
 
 #[test]
+fn a_question_that_means_nothing_to_the_encoder_has_no_answer() {
+    let (_guard, index) = index();
+    let answers = index.answer(&Question::new("the zebra")).unwrap();
+    assert_eq!(answers.unknown_words, ["zebra"]);
+    assert!(answers.moments.is_empty() && answers.good == 0, "{:?}", answers.moments);
+}
+
+#[test]
 fn the_strip_is_high_where_the_answer_lies() {
     let (_guard, index) = index();
     let strip = index.strip(&Question::new("blue box jumps"), &"one".into()).unwrap();

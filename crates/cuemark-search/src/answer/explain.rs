@@ -29,6 +29,8 @@ pub(crate) struct Explainer {
     whole: Option<Embedding>,
     without: Vec<(String, Embedding)>,
     pub(crate) unknown: Vec<String>,
+    /// Whether no word is left that could tell one moment from another.
+    pub(crate) means_nothing: bool,
 }
 
 impl Explainer {
@@ -37,6 +39,7 @@ impl Explainer {
         let unknown: Vec<String> = words.iter().filter(|word| !index.encoder().knows(word)).cloned().collect();
         let mut without = Vec::new();
         let telling = |word: &String| !FILLERS.contains(&word.as_str()) && !unknown.contains(word);
+        let means_nothing = !words.iter().any(telling);
         if words.len() > 1 {
             for (place, word) in words.iter().enumerate().filter(|(_, word)| telling(word)).take(MOST_WORDS) {
                 let rest: Vec<&str> = words
@@ -48,7 +51,7 @@ impl Explainer {
                 without.push((word.clone(), index.sentence(&rest.join(" "))?));
             }
         }
-        Ok(Self { whole: Some(index.sentence(text)?), without, unknown })
+        Ok(Self { whole: Some(index.sentence(text)?), without, unknown, means_nothing })
     }
 
     /// The words that speak for a moment, the weightiest first.

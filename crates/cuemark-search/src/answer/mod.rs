@@ -217,6 +217,8 @@ impl<'a> Asked<'a> {
             Some(text) => self.index.explainer(text)?,
             None => explain::Explainer::default(),
         };
+        // Something is always nearest, but a question that means nothing to the encoder has no answer.
+        let hits = if explainer.means_nothing && self.question.like.is_none() { Vec::new() } else { hits };
         let mut moments = Vec::with_capacity(hits.len());
         for hit in hits {
             let words = explainer.words(self.index, &hit)?;
