@@ -11,6 +11,7 @@
 //! - [`optim`] steps parameters in place.
 
 mod device;
+mod dropout;
 pub mod functional;
 #[cfg(feature = "cuda")]
 pub mod kernels;

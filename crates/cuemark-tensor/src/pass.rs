@@ -5,6 +5,8 @@ use std::cell::RefCell;
 use candle_core::{Result, Tensor};
 use cuemark_core::Rng;
 
+use crate::dropout::Dropout;
+
 /// One pass through a network: while training it has an epoch and a source of chance, otherwise nothing is random.
 #[derive(Debug)]
 pub struct Pass {
@@ -57,15 +59,9 @@ impl Pass {
         if p <= 0.0 {
             return Ok(x.clone());
         }
-        let keep = (1.0 / (1.0 - p)) as f32;
-        // 32 bits decide one value: a mask is as long as the activations, so drawing doubles would cost twice the time.
-        let limit = (p * f64::from(u32::MAX)) as u32;
-        let mask = self.draw(|rng| -> Vec<f32> {
-            (0..x.elem_count()).map(|_| if rng.bits32() < limit { 0.0 } else { keep }).collect()
-        });
-        match mask {
+        match self.draw(Rng::bits) {
             None => Ok(x.clone()),
-            Some(mask) => x.mul(&Tensor::from_vec(mask, x.shape(), x.device())?),
+            Some(seed) => Dropout::new(p, seed).apply(x),
         }
     }
 }

@@ -11,8 +11,8 @@ use candle_nn::{Init, Module, VarBuilder};
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
 use cuemark_tensor::MatrixProduct as _;
+use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{gelu, l2_normalise, l2_normalise_along, mask_out, softmax};
-use cuemark_tensor::{Device, Pass};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
@@ -697,7 +697,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let mask = fixture.input("video_mask")?;
     let videos = net.videos(&visual.flatten_to(1)?, Some(&subtitle.flatten_to(1)?), &mask.flatten_to(1)?, &pass)?;
     let of_query: Vec<u32> = (0..queries as u32).flat_map(|query| std::iter::repeat_n(query, each)).collect();
-    let of_query = Tensor::new(of_query, &Device::Cpu)?;
+    let of_query = Tensor::new(of_query, asked.device())?;
     let pairs =
         net.forward(&asked.index_select(&of_query, 0)?, &word_mask.index_select(&of_query, 0)?, &videos, &pass)?;
 
@@ -747,7 +747,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
-    use cuemark_tensor::Params;
+    use cuemark_tensor::{Device, Params};
 
     use super::*;
     use crate::testing::{TOY, best_overlaps, gap, overfit, with_subtitles};

@@ -524,7 +524,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     trace.out("frame_scores_unnorm", &queries.times(&seen.t()?)?);
     let codes = net.codes(&context, &fixture.lengths("frame_video_mask")?)?;
     let (mut clips, mut attended, mut scores) = (Vec::new(), Vec::new(), Vec::new());
-    let means = window_means(&net.windows, config.pieces, &Device::Cpu)?;
+    let means = window_means(&net.windows, config.pieces, queries.device())?;
     for code in &codes {
         let (cosines, frames) = net.score_video(&queries, &means, code)?;
         clips.push(cosines.iter().map(|row| row.iter().copied().fold(f32::MIN, f32::max)).collect::<Vec<f32>>());

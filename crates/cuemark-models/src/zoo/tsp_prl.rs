@@ -690,7 +690,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     trace.out("root_reward", &Tensor::new(root, &Device::Cpu)?);
     let (rewards, values) = (fixture.input("reward")?.to_vec1::<f32>()?, fixture.input("value")?);
     let last = values.to_vec1::<f32>()?.last().copied().unwrap_or(0.0);
-    let expected = Tensor::new(returns(&rewards, last, config.discount as f32), &Device::Cpu)?;
+    let expected = Tensor::new(returns(&rewards, last, config.discount as f32), values.device())?;
     let (log_probs, entropies) = (fixture.input("log_prob")?, fixture.input("entropy")?);
     let (policy, value) = actor_critic(&log_probs, &values, &entropies, &expected, config.entropy_weight)?;
     trace.loss("policy", &policy.mean_all()?);

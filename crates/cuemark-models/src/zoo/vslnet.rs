@@ -10,8 +10,8 @@ use candle_nn::{Init, Module, VarBuilder};
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
 use cuemark_tensor::MatrixProduct as _;
-use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{attention, bce_with_logits, log_softmax, mask_out, sigmoid, softmax};
+use cuemark_tensor::{Device, Pass};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
@@ -604,8 +604,8 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let [other_starts, other_ends] = other.forward(&forward.gated, &mask, &pass)?;
     let clips = visual.dim(1)?;
     let truth = Truth {
-        starts: one_hot(fixture, "start_index", clips)?,
-        ends: one_hot(fixture, "end_index", clips)?,
+        starts: one_hot(fixture, "start_index", clips, mask.device())?,
+        ends: one_hot(fixture, "end_index", clips, mask.device())?,
         highlight: fixture.input("highlight_labels")?,
     };
     let losses = net.losses(&forward, &mask, &truth)?;
@@ -636,20 +636,20 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
 }
 
 /// An input of indices as rows of `clips` with a 1 at each.
-fn one_hot(fixture: &Fixture, name: &str, clips: usize) -> Result<Tensor> {
+fn one_hot(fixture: &Fixture, name: &str, clips: usize, device: &Device) -> Result<Tensor> {
     let indices = fixture.counts(name)?;
     let mut values = vec![0f32; indices.len() * clips];
     for (row, index) in indices.iter().enumerate() {
         let place = values.get_mut(row * clips..(row + 1) * clips).and_then(|row| row.get_mut(*index));
         *place.ok_or_else(|| fixture.fault(&format!("in.{name}"), format!("holds {index}, past {clips} clips")))? = 1.0;
     }
-    Ok(Tensor::from_vec(values, (indices.len(), clips), &cuemark_tensor::Device::Cpu)?)
+    Ok(Tensor::from_vec(values, (indices.len(), clips), device)?)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
-    use cuemark_tensor::{Device, Params};
+    use cuemark_tensor::Params;
     use cuemark_text::{Parse, Pos, TaggedToken};
 
     use super::*;

@@ -1,4 +1,4 @@
-// Kernels for maps of spans and for the optimiser. Everything is f32, row-major and without gaps.
+// Kernels for maps of spans, for dropout and for the optimiser. Everything is f32, row-major and without gaps.
 //
 // No kernel uses atomics: every number has one thread that writes it, so results do not depend on scheduling.
 
@@ -340,4 +340,15 @@ extern "C" __global__ void gru_step_gradient(const float *kept, const float *gra
 // What reaches the state that a layer started from; `carried` says whether it also arrives past the products.
 extern "C" __global__ void start_gradient(const float *pull, const float *carry, float *to, size_t count, u32 carried) {
     for (size_t n = here(); n < count; n += all()) to[n] = pull[n] + (carried ? carry[n] : 0.0f);
+}
+
+// to = from, or 0 where the 32 bits of a place are below `limit`, the rest scaled; the bits are those of `dropout.rs`.
+extern "C" __global__ void dropout(const float *from, float *to, size_t count, unsigned long long seed, u32 limit,
+                                   float scale) {
+    for (size_t n = here(); n < count; n += all()) {
+        unsigned long long x = seed + (n + 1) * 0x9E3779B97F4A7C15ull;
+        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+        x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+        to[n] = (u32)((x ^ (x >> 31)) >> 32) < limit ? 0.0f : from[n] * scale;
+    }
 }

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)] // kernels and cuBLAS are called through pointers
 
+mod dropout;
 mod optim;
 mod plan_cache;
 
@@ -12,6 +13,7 @@ use candle_core::cuda_backend::cudarc::driver::{
 use candle_core::cuda_backend::{CudaDevice, WrapErr as _};
 use candle_core::{CudaStorage, Layout, Result, bail};
 
+pub(crate) use dropout::dropout;
 pub(crate) use optim::{SquareParts, move_parameter, update_means};
 pub(crate) use plan_cache::{PlanCache, PlanLists};
 
