@@ -258,10 +258,11 @@ fn verbs(runs: &[&RunResult]) -> Option<String> {
                 (of(QueryText::Original)?, of(QueryText::MaskVerb)?, of(QueryText::OnlyVerb)?);
             let change =
                 |measure: Measure| format!("{} ({:+.1})", percent(measure), 100.0 * (measure.value - original.value));
-            Some(vec![name(run), percent(original), change(masked), change(only)])
+            let (model, features) = (name(run), run.features.clone());
+            Some(vec![model, features, percent(original), change(masked), change(only)])
         })
         .collect();
-    table(&["R@1,IoU=0.5, test-iid", "original", "verb masked", "verb only"], &rows)
+    table(&["R@1,IoU=0.5, test-iid", "features", "original", "verb masked", "verb only"], &rows)
 }
 
 fn pools(runs: &[&RunResult]) -> Option<String> {
@@ -283,7 +284,7 @@ fn ranked(runs: &[&RunResult]) -> Option<String> {
     let metric = "NDCG@20,IoU=0.5";
     let rows: Vec<Vec<String>> = runs
         .iter()
-        .filter(|run| run.variant.starts_with("N="))
+        .filter(|run| run.kind == Kind::Model)
         .filter_map(|run| {
             let graded = run.tests.iter().find_map(|test| test.metrics.get(metric).copied())?;
             let recall = run.tests.iter().find_map(|test| test.metrics.get("VCMR:R@10,IoU=0.5").copied());

@@ -286,7 +286,8 @@ type Rows<'a> = IndexMap<(&'a str, &'a str, &'a str), Vec<&'a RunResult>>;
 /// The table of all runs in Markdown, a section per dataset, features and protocol; best test-iid first.
 ///
 /// Percent. With several seeds the mean and the standard deviation over seeds, with one the 95 % interval over queries.
-/// Of a run that stands in two files the later one counts. Empty when there is none.
+/// Of a run that stands in two files the later one counts; one with no figure of any column is left out. Empty when there is
+/// none.
 pub fn table(files: &[RunsFile]) -> String {
     let mut latest: IndexMap<_, &RunResult> = IndexMap::new();
     for run in files.iter().flat_map(|file| &file.results) {
@@ -322,6 +323,9 @@ pub fn table(files: &[RunsFile]) -> String {
             let name = if variant.is_empty() { (*model).to_owned() } else { format!("{model}, {variant}") };
             let cells: Vec<String> =
                 columns.iter().map(|column| cell(runs, *column).map_or(String::new(), |(_, words)| words)).collect();
+            if cells.iter().all(String::is_empty) {
+                continue;
+            }
             let seeds = if runs[0].kind == Kind::Model { runs.len().to_string() } else { String::new() };
             text += &format!("| {name} | {features} | {seeds} | {} |\n", cells.join(" | "));
         }
