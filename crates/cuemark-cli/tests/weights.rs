@@ -155,7 +155,7 @@ fn pools_say_by_what_they_matched_queries_with_videos() {
     std::fs::write(&queries, (0..4).map(line).collect::<String>()).unwrap();
     let out = folder.join("pools.jsonl");
     let make = |cache: &str, provider: &str| {
-        let sizes = ["--videos", "2", "--positives", "1", "--thresholds", "0.9,0.9", "--similarity", "tfidf"];
+        let sizes = ["--videos", "2", "--positives", "1", "--thresholds", "0.9,0.8", "--similarity", "tfidf"];
         let files = ["pool", "make", "--in", queries.as_str(), "--out", out.as_str(), "--force", "--json"];
         cuemark(cache, &[&files[..], &sizes, &["--video-similarity", provider]].concat())
     };

@@ -11,6 +11,7 @@ use cuemark_world::sight::Strength;
 
 use super::{EmbeddedVideo, Encoder};
 use crate::answer::{ANSWER_NMS, Background, Calibration, RightMoments, fit_calibration};
+use crate::engine::evenly;
 use crate::media::{self, WorldFrames};
 use crate::{Embedding, Moment, Result, SearchError};
 
@@ -160,9 +161,8 @@ impl Encoder for RunEncoder {
             let embedded = self.stored(&video.id)?;
             moments.extend(embedded.moments.into_iter().map(|moment| (video.id.clone(), moment)));
         }
-        let step = (moments.len() / Background::SIZE).max(1);
-        let background =
-            Background::new(moments.iter().step_by(step).map(|(_, moment)| moment.embedding.clone()).collect());
+        let sample = evenly(Background::SIZE, moments.len()).filter_map(|place| moments.get(place));
+        let background = Background::new(sample.map(|(_, moment)| moment.embedding.clone()).collect());
         let mut judged = Vec::new();
         let step = (split.queries.len() / CALIBRATION_QUERIES).max(1);
         for truth in split.queries.iter().step_by(step) {
