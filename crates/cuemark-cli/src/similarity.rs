@@ -1,10 +1,13 @@
 //! Which similarity a protocol compares sentences by.
 
 use anyhow::Context as _;
+use camino::Utf8Path;
 use clap::Args;
-use cuemark_core::Truth;
-use cuemark_encoders::text;
+use cuemark_core::{Truth, VideoId};
+use cuemark_encoders::visual::EncoderOptions;
 use cuemark_encoders::weights::{self, Cache, Standing};
+use cuemark_encoders::{JOINT, VideoMatching, joint_text, text};
+use cuemark_features::Features;
 use cuemark_formats::Source;
 use cuemark_tensor::Device;
 use cuemark_text::similarity::{Bm25, Embeddings, MatrixFile, Similarity, Tfidf, Vectors};
@@ -15,6 +18,8 @@ use crate::{output, progress};
 const USUAL: &str = "minilm";
 /// Sentences that are encoded between two looks at the bar.
 const STEP: usize = 1024;
+/// The stream that `cuemark features extract` writes.
+const STREAM: &str = "visual";
 
 /// Where similarities come from.
 #[derive(Debug, Args)]
@@ -50,6 +55,43 @@ impl SimilarityArgs {
             ),
         })
     }
+}
+
+/// Compares queries with videos. `provider` is a file with a matrix, or `concepts:STORE` (`clip:STORE`): sentences against the
+/// clips that `cuemark features extract` put there, as a whole and word by word.
+pub(crate) fn with_videos(
+    provider: &str,
+    queries: &[Truth],
+    videos: &[VideoId],
+) -> anyhow::Result<Box<dyn Similarity>> {
+    match provider.split_once(':') {
+        Some((encoder, store)) if JOINT.contains(&encoder) => {
+            let texts: Vec<&str> = queries.iter().map(|truth| truth.query.text.as_str()).collect();
+            let rows = clip_rows(encoder, store, videos)?;
+            let text = joint_text(encoder, &EncoderOptions::default())?;
+            Ok(Box::new(VideoMatching::new(text.as_ref(), &texts, &rows)?))
+        }
+        Some(("matrix", path)) => Ok(Box::new(MatrixFile::open(&Source::new(path), queries.len(), videos.len())?)),
+        _ => Ok(Box::new(MatrixFile::open(&Source::new(provider), queries.len(), videos.len())?)),
+    }
+}
+
+/// The clips of every video, from a store that `encoder` filled.
+fn clip_rows(encoder: &str, store: &str, videos: &[VideoId]) -> anyhow::Result<Vec<Features>> {
+    let source = cuemark_features::open(Utf8Path::new(store), &cuemark_features::OpenOptions::default())?;
+    let extractor = source.origin(STREAM)?.recipe.map(|recipe| recipe.extractor.clone());
+    if extractor.as_deref() != Some(encoder) {
+        let found = extractor.unwrap_or_else(|| "an unknown extractor".to_owned());
+        anyhow::bail!("{store}: its rows are those of {found}, not of {encoder}");
+    }
+    let there = source.videos(STREAM);
+    let rows = videos.iter().map(|video| {
+        if there.binary_search(&video).is_err() {
+            anyhow::bail!("{store}: video `{video}` of the queries is not in the store");
+        }
+        Ok(source.get(video, STREAM)?)
+    });
+    rows.collect()
 }
 
 /// MiniLM when its weights are cached, else words alone; either way it is said.

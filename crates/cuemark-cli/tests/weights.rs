@@ -1,8 +1,13 @@
 //! `cuemark weights`, and which encoder the protocols compare sentences by.
 #![allow(clippy::unwrap_used)] // a test may panic
 
+use std::collections::BTreeMap;
 use std::process::{Command, Output};
 
+use camino::Utf8Path;
+use cuemark_core::{ClipLen, VideoId};
+use cuemark_features::{Features, Recipe, RowTime, StoreWriter, VideoFeatures};
+use cuemark_formats::Overwrite;
 use cuemark_testkit::{fixture, weights};
 use serde_json::Value;
 
@@ -41,6 +46,16 @@ fn weights_nobody_knows_and_weights_not_pulled_say_what_to_do() {
             &["weights", "check", "minilm"],
             "the weights `minilm` are not on this machine",
             "cuemark weights pull minilm",
+        ),
+        (
+            &["index", "create", "/nowhere/index"],
+            "`concepts` needs weights that are not on this machine: i3d, efficientnet-lite0, minilm",
+            "cuemark weights pull i3d efficientnet-lite0 minilm",
+        ),
+        (
+            &["index", "create", "/nowhere/index", "--encoder", "clip"],
+            "the weights `clip-vit-base-patch32` are not on this machine",
+            "cuemark weights pull clip-vit-base-patch32",
         ),
         (&["weights", "pull", "simcse"], "this build of cuemark cannot reach one", "--features cuemark-cli/hub"),
     ] {
@@ -101,4 +116,61 @@ fn protocols_say_which_encoder_they_compare_by() {
     let (provider, said) = make(cache.as_str(), &[]);
     assert_eq!(provider, "minilm");
     assert!(said.contains("similarity by minilm"), "{said}");
+}
+
+/// A store of one row for each of `videos`, as `extractor` would have made it.
+fn store(folder: &Utf8Path, extractor: &str, videos: &[&str]) -> String {
+    let recipe = Recipe {
+        extractor: extractor.to_owned(),
+        weights: None,
+        fps: Some(8.0),
+        row_time: RowTime::Clip(ClipLen::new(2.0).unwrap()),
+        width: 384,
+        resize: None,
+        settings: BTreeMap::new(),
+    };
+    let writer =
+        StoreWriter::create(folder, BTreeMap::from([("visual".to_owned(), recipe)]), Overwrite::Never).unwrap();
+    let row = |place: usize| Features::new(1, 384, (0..384).map(|n| ((n * (place + 2)) % 7) as f32).collect()).unwrap();
+    let rows = |(place, video): (usize, &&str)| VideoFeatures {
+        video: VideoId::new(*video),
+        streams: vec![("visual".to_owned(), row(place))],
+    };
+    writer.write_shard(0, &videos.iter().enumerate().map(rows).collect::<Vec<_>>()).unwrap();
+    folder.to_string()
+}
+
+#[test]
+fn pools_say_by_what_they_matched_queries_with_videos() {
+    let guard = tempfile::tempdir().unwrap();
+    let folder = Utf8Path::from_path(guard.path()).unwrap();
+    let queries = folder.join("queries.jsonl");
+    let line = |n: usize| {
+        let (what, video) =
+            (["opens a door", "cooks an egg", "walks a dog", "plays chess"][n], ["a", "b", "c", "d"][n]);
+        format!(
+            "{{\"qid\":\"{n}\",\"query\":\"someone {what}\",\"video\":\"{video}\",\"duration\":9.0,\"spans\":[[0,5]]}}\n"
+        )
+    };
+    std::fs::write(&queries, (0..4).map(line).collect::<String>()).unwrap();
+    let out = folder.join("pools.jsonl");
+    let make = |cache: &str, provider: &str| {
+        let sizes = ["--videos", "2", "--positives", "1", "--thresholds", "0.9,0.8", "--similarity", "tfidf"];
+        let files = ["pool", "make", "--in", queries.as_str(), "--out", out.as_str(), "--force", "--json"];
+        cuemark(cache, &[&files[..], &sizes, &["--video-similarity", provider]].concat())
+    };
+    let other = store(&folder.join("other"), "i3d", &["a", "b", "c", "d"]);
+    let fails = |provider: &str, problem: &str| {
+        let output = make("/nowhere", provider);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(said(&output).contains(problem), "{}", said(&output));
+    };
+    fails(&format!("concepts:{other}"), "its rows are those of i3d, not of concepts");
+    let few = store(&folder.join("few"), "concepts", &["a", "b"]);
+    fails(&format!("concepts:{few}"), "video `c` of the queries is not in the store");
+    let all = store(&folder.join("all"), "concepts", &["a", "b", "c", "d"]);
+    fails(&format!("concepts:{all}"), "the weights `minilm` are not on this machine");
+    let Some(cache) = weights("minilm") else { return };
+    let told = json(&make(cache.as_str(), &format!("concepts:{all}")));
+    assert_eq!(told["report"]["video_filter"]["provider"], "minilm with clips, coarse and fine");
 }

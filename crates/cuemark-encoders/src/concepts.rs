@@ -4,8 +4,6 @@
 //! of these classes are sentences of a kind, so a sentence encoder gives each a vector; a clip becomes the mean of these vectors,
 //! weighted by the probabilities. Any sentence can then be compared with any clip by cosine, as far as the class names reach.
 
-use std::cmp::Ordering;
-
 use cuemark_features::Recipe;
 use cuemark_features::video::{Filter, Framing};
 use cuemark_tensor::{Device, Params, Tensor};
@@ -16,7 +14,7 @@ use crate::visual::{
     ClipEncoder, Clips, ENCODERS, EfficientNetLite, EncoderOptions, I3d, Pixels, Sampling, fingerprint,
 };
 use crate::visual::{check, recipe, unfit};
-use crate::{EncodeError, Result};
+use crate::{EncodeError, Names, Result};
 
 /// Which frames make a clip: two seconds. I3D was trained on 25 frames a second; a third of them do for the space of names and
 /// cost a third.
@@ -138,22 +136,14 @@ impl Concepts {
         Ok(seen.collect())
     }
 
-    /// The class names nearest to a row, by cosine, nearest first: what a stored row speaks of.
+    /// The names that its rows are made of: actions, then objects.
     ///
     /// # Errors
-    /// When the row has another width, or a tensor operation fails.
-    pub fn explain(&self, row: &[f32], count: usize) -> Result<Vec<(&'static str, f32)>> {
-        let row = Tensor::from_slice(row, (row.len(), 1), &self.device)?;
-        let length = row.sqr()?.sum_all()?.to_scalar::<f32>()?.sqrt().max(f32::MIN_POSITIVE);
-        let mut all = Vec::new();
-        for (vectors, names) in self.names.iter().zip([classes::kinetics_400(), classes::imagenet()]) {
-            // Names' vectors have length 1.
-            let cosines = (vectors.matmul(&row)? / f64::from(length))?.flatten_all()?.to_vec1::<f32>()?;
-            all.extend(names.into_iter().zip(cosines));
-        }
-        all.sort_by(|a, b| b.1.partial_cmp(&a.1).unwrap_or(Ordering::Equal));
-        all.truncate(count);
-        Ok(all)
+    /// When a tensor operation fails.
+    pub fn names(&self) -> Result<Names> {
+        let [actions, objects] = &self.names;
+        let vectors = Tensor::cat(&[actions, objects], 0)?.to_vec2::<f32>()?;
+        Ok(Names::new(classes::kinetics_400().into_iter().chain(classes::imagenet()).zip(vectors)))
     }
 }
 

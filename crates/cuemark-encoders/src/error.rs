@@ -33,6 +33,14 @@ pub enum EncodeError {
         /// Their name in the registry.
         name: &'static str,
     },
+    /// An encoder is made of several networks, and weights of some are not in the cache.
+    #[error("`{encoder}` needs weights that are not on this machine: {}", names.join(", "))]
+    NotAllPulled {
+        /// The encoder.
+        encoder: &'static str,
+        /// What is missing, by name in the registry.
+        names: Vec<&'static str>,
+    },
     /// A file in the cache is not the one that was put there.
     #[error("`{path}` is damaged: {problem}")]
     Damaged {
@@ -129,6 +137,7 @@ impl EncodeError {
                 Some(format!("there are {}; `cuemark weights list` tells what each is for", names.join(", ")))
             }
             Self::NotPulled { name } => Some(format!("run `cuemark weights pull {name}`")),
+            Self::NotAllPulled { names, .. } => Some(format!("run `cuemark weights pull {}`", names.join(" "))),
             Self::Damaged { name, .. } => {
                 Some(format!("run `cuemark weights pull {name}`: it checks the files and replaces what is damaged"))
             }

@@ -10,13 +10,15 @@ mod error;
 pub mod extract;
 mod joint;
 mod matching;
+mod names;
 pub mod text;
 pub mod visual;
 pub mod weights;
 
 pub use concepts::Concepts;
 pub use error::{EncodeError, Result};
-pub use joint::{JOINT, Joint, joint};
+pub use joint::{JOINT, Joint, joint, joint_text};
 pub use matching::VideoMatching;
+pub use names::{Names, Part};
 pub use text::TextEncoder;
 pub use visual::ClipEncoder;

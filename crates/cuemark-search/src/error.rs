@@ -3,6 +3,8 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::VideoId;
 #[cfg(feature = "models")]
+use cuemark_encoders::EncodeError;
+#[cfg(feature = "models")]
 use cuemark_features::FeatureError;
 use cuemark_formats::ReadError;
 #[cfg(feature = "models")]
@@ -110,6 +112,10 @@ pub enum SearchError {
     #[cfg(feature = "models")]
     #[error(transparent)]
     Train(#[from] TrainError),
+    /// From published encoders.
+    #[cfg(feature = "models")]
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
     /// From feature stores.
     #[cfg(feature = "models")]
     #[error(transparent)]
@@ -141,6 +147,8 @@ impl SearchError {
             Self::Server { .. } => "is the server running, and is the address right?",
             #[cfg(feature = "models")]
             Self::Train(error) => return error.hint(),
+            #[cfg(feature = "models")]
+            Self::Encode(error) => return error.hint(),
             #[cfg(feature = "models")]
             Self::Features(error) => return error.hint(),
             Self::Read(error) => return error.hint(),

@@ -26,8 +26,8 @@ pub struct Index {
     encoder: Arc<dyn Encoder>,
     manifest: Manifest,
     sentences: Mutex<FxHashMap<String, Embedding>>,
-    /// A sample of the moments, and how many videos there were when it was taken.
-    background: Mutex<Option<(usize, Arc<Background>)>>,
+    /// What questions score against by chance, and what that was taken from.
+    background: Mutex<Option<(Sampled, Arc<Background>)>>,
 }
 
 /// What to add and how.
@@ -355,17 +355,35 @@ impl Index {
         nearest.map(|moment| moment.embedding).ok_or_else(unknown)
     }
 
-    /// A sample of the moments, taken anew when videos have come or gone.
+    /// What questions score against by chance: the encoder's own background, or else a sample of the moments, taken anew when
+    /// videos have come or gone.
     pub(crate) fn background(&self) -> Result<Arc<Background>> {
-        let videos = self.engine.status()?.videos;
         let mut known = self.background.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, background)) = known.as_ref().filter(|(then, _)| *then == videos) {
+        if let Some((Sampled::Once, background)) = known.as_ref() {
+            return Ok(Arc::clone(background));
+        }
+        if let Some(moments) = self.encoder.background() {
+            let background = Arc::new(Background::new(moments));
+            *known = Some((Sampled::Once, Arc::clone(&background)));
+            return Ok(background);
+        }
+        let sampled = Sampled::Of(self.engine.status()?.videos);
+        if let Some((_, background)) = known.as_ref().filter(|(then, _)| *then == sampled) {
             return Ok(Arc::clone(background));
         }
         let background = Arc::new(Background::new(self.engine.sample(Background::SIZE)?));
-        *known = Some((videos, Arc::clone(&background)));
+        *known = Some((sampled, Arc::clone(&background)));
         Ok(background)
     }
+}
+
+/// What a background was taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sampled {
+    /// From the encoder: it stays what it is.
+    Once,
+    /// From an index of so many videos.
+    Of(usize),
 }
 
 /// What became of one file; errors of the engine are not among it.

@@ -16,9 +16,13 @@ mod filter;
 mod index;
 mod manifest;
 pub mod media;
+mod quality;
 mod video;
 
-pub use answer::{Answer, Answers, Calibration, MatchedWord, Question, STRIP, Stages, fit_calibration};
+pub use answer::{
+    Answer, Answers, Calibration, MatchedConcept, MatchedWord, Question, Reliability, ReliabilityBin, RightMoments,
+    STRIP, Stages, fit_calibration,
+};
 pub use embedding::{Embedding, dot};
 pub use encoder::{EmbeddedVideo, Encoder};
 pub use engine::{Effort, Engine, EngineUrl, Fault, Hit, Moment, Nearest, Settling, Status};
@@ -26,4 +30,5 @@ pub use error::{Result, SearchError};
 pub use filter::Filter;
 pub use index::{AddOptions, Added, Adding, Index, Verified};
 pub use manifest::Manifest;
+pub use quality::{Quality, QualityOptions, WayQuality};
 pub use video::{VideoEntry, VideoState};

@@ -8,7 +8,7 @@ use cuemark_core::{Moment as Place, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
     AddOptions, EmbeddedVideo, Embedding, Encoder, EngineUrl, Filter, Index, Moment, Question, Result, SearchError,
-    Stages, VideoState,
+    Stages, VideoEntry, VideoState,
 };
 
 const WORDS: [&str; 8] = ["red", "blue", "ball", "box", "spins", "jumps", "leaves", "stage"];
@@ -150,6 +150,42 @@ fn a_question_that_means_nothing_to_the_encoder_has_no_answer() {
     let answers = index.answer(&Question::new("the zebra")).unwrap();
     assert_eq!(answers.unknown_words, ["zebra"]);
     assert!(answers.moments.is_empty() && answers.good == 0, "{:?}", answers.moments);
+}
+
+#[test]
+fn a_video_whose_every_moment_is_near_does_not_hide_the_others() {
+    // Three hundred moments each, all of them better than any of the next video's; there are fewer candidates than that.
+    let (guard, index) = index();
+    let scores = |video: usize| (0..300).map(move |n| 1.0 - 0.05 * video as f32 - 0.0001 * n as f32);
+    for video in 0..6 {
+        let moment = |(n, red): (usize, f32)| Moment {
+            span: Span::new(n as f64 / 300.0, 20.0 + n as f64 / 300.0).unwrap(),
+            embedding: Embedding::unit(vec![red, 0.0, 0.0, 0.0, 0.0, 0.0, (1.0 - red * red).sqrt(), 0.0]).unwrap(),
+        };
+        let id = VideoId::new(format!("long-{video}"));
+        let entry = VideoEntry {
+            id,
+            path: None,
+            duration: 40.0,
+            bytes: 0,
+            modified: 0,
+            tags: vec!["long".to_owned()],
+            state: VideoState::Present,
+        };
+        index.engine().put(&entry, &scores(video).enumerate().map(moment).collect::<Vec<_>>()).unwrap();
+    }
+    let filter = Filter { tags: vec!["long".to_owned()], ..Filter::default() };
+    let found = places(&index, &Question { filter, limit: 4, ..Question::new("red") });
+    let videos: Vec<&str> = found.iter().map(|(video, _)| video.as_str()).collect();
+    assert_eq!(videos, ["long-0", "long-1", "long-2", "long-3"]);
+    drop(guard);
+}
+
+#[test]
+fn a_word_that_the_encoder_does_not_know_makes_an_answer_less_likely() {
+    let (_guard, index) = index();
+    let likely = |text: &str| index.answer(&Question::new(text)).unwrap().moments[0].probability;
+    assert!((likely("red zebra") - 0.5 * likely("red")).abs() < 1e-6);
 }
 
 #[test]

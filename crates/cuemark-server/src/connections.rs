@@ -20,6 +20,13 @@ const LARGEST_HEAD: usize = 16 << 10;
 /// How long running requests get once the server is asked to stop.
 const FINISHING: Duration = Duration::from_secs(10);
 
+/// Lets this process hold as many connections as there may be, as far as the system allows: the usual limit is 1024 files.
+/// Where it stays lower, connections wait to be accepted.
+pub(crate) fn make_room() {
+    // Videos, thumbnails' pipes and the index need a few besides.
+    let _ = rlimit::increase_nofile_limit(CONNECTIONS as u64 + 512);
+}
+
 /// Answers until `stop` is over.
 pub(crate) async fn serve(listener: TcpListener, router: Router, stop: impl Future<Output = ()>) {
     let (room, graceful) = (Arc::new(Semaphore::new(CONNECTIONS)), GracefulShutdown::new());

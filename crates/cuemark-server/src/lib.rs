@@ -91,6 +91,7 @@ impl Server {
         if options.token.is_none() && !listen.ip().is_loopback() {
             return Err(ServerError::Open { listen });
         }
+        connections::make_room();
         let listener = TcpListener::bind(listen).await.map_err(|source| ServerError::Listen { listen, source })?;
         Ok(Self { listener, app: Arc::new(App::new(index, options)) })
     }

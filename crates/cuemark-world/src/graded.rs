@@ -59,7 +59,7 @@ fn vague(who: Who, rng: &mut Rng) -> Who {
 
 /// The moments of one film that are worth anything, best first. Of two that overlap by half only the better is listed:
 /// the other owes its grade to it, and returning both would be returning one moment twice.
-fn graded_moments(meaning: &Meaning, film: &Film) -> Vec<GradedMoment> {
+pub(crate) fn graded_moments(meaning: &Meaning, film: &Film) -> Vec<GradedMoment> {
     let answers = relevance::answers(meaning, film);
     let spans = relevance::moments(film).into_iter();
     let mut graded: Vec<(u8, Span)> =

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use camino::Utf8Path;
-use cuemark_core::{Moment, QueryId, VideoId};
+use cuemark_core::{Moment, QueryId, Truth, VideoId};
 use cuemark_formats::Source;
 use cuemark_formats::json::decode_line;
 use serde::Deserialize;
 
-use crate::{Film, Meaning, Result, WorldError, layout, relevance};
+use crate::{Film, Meaning, Result, WorldError, graded, layout, relevance};
 
 /// The event log of a world and the meaning of its queries.
 #[derive(Debug, Clone)]
@@ -70,6 +70,16 @@ impl WorldLog {
     /// When the log knows no such query.
     pub fn meaning(&self, query: &QueryId) -> Result<&Meaning> {
         self.meanings.get(query).ok_or_else(|| WorldError::UnknownQuery { query: query.clone() })
+    }
+
+    /// The same query with the graded moments of every film, not of its pool alone.
+    ///
+    /// # Errors
+    /// When the log knows no such query.
+    pub fn graded_everywhere(&self, truth: &Truth) -> Result<Truth> {
+        let meaning = self.meaning(&truth.query.id)?;
+        let moments = self.films().into_iter().flat_map(|film| graded::graded_moments(meaning, film)).collect();
+        Ok(Truth { moments, pool: None, ..truth.clone() })
     }
 
     /// The level (0 to 4) of any moment for any query.

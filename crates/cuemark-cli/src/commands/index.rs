@@ -9,6 +9,7 @@ use cuemark_core::VideoId;
 use cuemark_search::{AddOptions, Adding, EngineUrl, Index, Settling, VideoState, encoder};
 use serde_json::json;
 
+use crate::commands::index_eval;
 use crate::input::Force;
 use crate::output::{self, Outcome, Print, thousands};
 use crate::progress;
@@ -20,8 +21,9 @@ pub(crate) enum Action {
     Create {
         #[command(flatten)]
         index: IndexArg,
-        /// What makes the embeddings: the folder of a trained bi-encoder's run.
-        #[arg(long, value_name = "RUN_DIR")]
+        /// What makes the embeddings: `concepts` (works on any video, needs `cuemark weights pull i3d efficientnet-lite0
+        /// minilm` once), `clip` or `clip:FOLDER` with its weights, or the folder of a trained bi-encoder's run.
+        #[arg(long, value_name = "NAME|RUN_DIR", default_value = "concepts")]
         encoder: String,
         #[command(flatten)]
         add: AddArgs,
@@ -74,6 +76,7 @@ pub(crate) enum Action {
         #[command(flatten)]
         print: Print,
     },
+    Eval(index_eval::Args),
 }
 
 /// Which index.
@@ -132,6 +135,7 @@ pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
         Action::Remove { index, videos, print } => remove(&index, &videos, print),
         Action::Status { index, videos, print } => status(&index, videos, print),
         Action::Verify { index, repair, print } => verify(&index, repair, print),
+        Action::Eval(args) => index_eval::run(&args),
     }
 }
 

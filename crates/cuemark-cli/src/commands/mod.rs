@@ -9,6 +9,7 @@ mod extract;
 mod features;
 mod human_ceiling;
 mod index;
+mod index_eval;
 mod models;
 mod pool;
 mod predict;

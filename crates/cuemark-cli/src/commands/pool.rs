@@ -7,12 +7,12 @@ use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::{Source, WholeFile};
 use cuemark_protocols::pools::calibration::{Shares, by_known_pools, by_share};
 use cuemark_protocols::pools::{Calibration, PoolSettings, Thresholds, audit, make, sheet};
-use cuemark_text::similarity::{Histogram, MatrixFile, Scale, Similarity};
+use cuemark_text::similarity::{Histogram, Scale};
 use serde_json::json;
 
 use crate::input::Force;
 use crate::output::{self, Outcome, Print, percent, thousands};
-use crate::similarity::SimilarityArgs;
+use crate::similarity::{SimilarityArgs, with_videos};
 
 /// The most positives that published pools hold, the query's own video among them.
 const PUBLISHED_POSITIVES: usize = 5;
@@ -88,9 +88,10 @@ pub(crate) struct Make {
     positives: usize,
     #[command(flatten)]
     similarity: SimilarityArgs,
-    /// A matrix of queries by videos for the query-video filter; videos in the order they first come up.
-    #[arg(long, value_name = "FILE")]
-    video_similarity: Option<Utf8PathBuf>,
+    /// Filter by how well queries match videos, too: `concepts:STORE` or `clip:STORE`, a store that `features extract` made
+    /// with that encoder, or a FILE with a matrix of queries by videos, these in the order they first come up.
+    #[arg(long, value_name = "PROVIDER")]
+    video_similarity: Option<String>,
     /// Thresholds of this provider: positive,negative (SimCSE's are 0.9,0.5).
     #[arg(long, value_name = "P,N", value_parser = pair, conflicts_with_all = ["shares", "known"])]
     thresholds: Option<Pair>,
@@ -192,25 +193,25 @@ fn make_pools(args: &Make) -> anyhow::Result<Outcome> {
             by_share(&*between, given.unwrap_or(USUAL_SHARES))?
         }
     };
-    let videos = cuemark_protocols::pools::Collection::new(&queries)?.videos().len();
-    let with_videos = args
-        .video_similarity
-        .as_ref()
-        .map(|path| MatrixFile::open(&Source::new(path), queries.len(), videos))
-        .transpose()?;
+    let collection = cuemark_protocols::pools::Collection::new(&queries)?;
+    let matching = |provider: &String| with_videos(provider, &queries, collection.videos());
+    let matching = args.video_similarity.as_ref().map(matching).transpose()?;
     let settings =
         PoolSettings { videos: args.videos, positives: args.positives, thresholds, calibration, seed: args.seed };
-    let with_videos = with_videos.as_ref().map(|matrix| matrix as &dyn Similarity);
-    let pools = make(&queries, &*between, with_videos, settings)?;
+    let pools = make(&queries, &*between, matching.as_deref(), settings)?;
     pools.write(&args.out, args.force.overwrite())?;
     let report = &pools.report;
     args.print.result(&json!({ "settings": pools.settings, "report": report, "out": args.out }), || {
         let by_count = report.positives.iter().enumerate();
         let by_count: Vec<String> =
             by_count.map(|(n, queries)| format!("{}: {}", n + 1, thousands(*queries))).collect();
+        let videos = report.video_filter.as_ref().map_or_else(String::new, |filter| {
+            let (gold, negative) = (filter.gold_mean, filter.negative_mean);
+            format!("\nvideos by {}: positives at {gold:.3}, negatives at {negative:.3}", filter.provider)
+        });
         format!(
             "{} of {} queries have a pool of {} videos; {} dropped for want of negatives\n\
-             positives by {} at {:.3}, negatives at {:.3}; {:.2} positives on average ({})\nwrote {}",
+             positives by {} at {:.3}, negatives at {:.3}; {:.2} positives on average ({}){videos}\nwrote {}",
             thousands(report.kept),
             thousands(report.queries),
             thousands(pools.settings.videos),

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::Context as _;
 use camino::Utf8PathBuf;
 use cuemark_core::{Moment, Span, VideoId};
-use cuemark_search::{Answer, Effort, Filter, Index, Question, Stages, media};
+use cuemark_search::{Answer, Effort, Filter, Index, MatchedConcept, Question, Stages, media};
 use serde_json::{Value, json};
 
 use crate::commands::index::IndexArg;
@@ -125,28 +125,40 @@ fn span(text: &str) -> anyhow::Result<Span> {
 fn to_json(index: &Index, answer: &Answer) -> anyhow::Result<Value> {
     let path = index.engine().video(&answer.video)?.and_then(|entry| entry.path);
     let words: Vec<Value> = answer.words.iter().map(|word| json!({ "word": word.word, "share": word.share })).collect();
+    let concept = |seen: &MatchedConcept| json!({ "concept": seen.concept, "share": seen.share });
+    let concepts: Vec<Value> = answer.concepts.iter().map(concept).collect();
     Ok(json!({
         "video": answer.video,
         "span": [answer.span.start(), answer.span.end()],
         "probability": answer.probability,
         "score": answer.score,
         "words": words,
+        "concepts": concepts,
         "path": path,
     }))
 }
 
 fn table(answers: &[Answer]) -> String {
+    let part = |name: &str, share: f64| format!("{name} {:.0} %", 100.0 * share);
     let row = |answer: &Answer| {
-        let words: Vec<String> =
-            answer.words.iter().take(3).map(|word| format!("{} {:.0} %", word.word, 100.0 * word.share)).collect();
+        let words: Vec<String> = answer.words.iter().take(3).map(|word| part(&word.word, word.share)).collect();
+        let seen: Vec<String> = answer.concepts.iter().take(3).map(|seen| part(&seen.concept, seen.share)).collect();
         vec![
             answer.video.to_string(),
             format!("{} – {}", clock(answer.span.start()), clock(answer.span.end())),
             format!("{:.0} %", 100.0 * answer.probability),
             words.join(", "),
+            seen.join(", "),
         ]
     };
-    output::text_table(&["video", "moment", "likely", "because of"], &answers.iter().map(row).collect::<Vec<_>>())
+    let mut header = vec!["video", "moment", "likely", "because of", "recognised"];
+    let mut rows: Vec<Vec<String>> = answers.iter().map(row).collect();
+    // Encoders that recognise nothing by name have nothing to say in the last column.
+    if answers.iter().all(|answer| answer.concepts.is_empty()) {
+        header.pop();
+        rows.iter_mut().for_each(|row| row.truncate(header.len()));
+    }
+    output::text_table(&header, &rows)
 }
 
 /// `1:02.5`

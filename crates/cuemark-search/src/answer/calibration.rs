@@ -16,18 +16,22 @@ pub struct Calibration {
     pub offset: f64,
     /// Answers with known truth that it was fitted on; 0 when it is a guess.
     pub answers: usize,
+    /// The largest `z` that it was fitted on: what lies beyond is no more probable, since nobody has seen it. `None` sets no bound.
+    #[serde(default)]
+    pub highest: Option<f64>,
 }
 
 impl Default for Calibration {
-    /// A guess for encoders without validation queries: even odds at four standard deviations.
+    /// A guess for encoders without validation queries: even odds at four standard deviations, and never surer than 88 %.
     fn default() -> Self {
-        Self { slope: 2.0, offset: -8.0, answers: 0 }
+        Self { slope: 2.0, offset: -8.0, answers: 0, highest: Some(5.0) }
     }
 }
 
 impl Calibration {
     /// The probability that belongs to `z` standard deviations.
     pub fn probability(&self, z: f64) -> f64 {
+        let z = self.highest.map_or(z, |highest| z.min(highest));
         1.0 / (1.0 + (-(self.slope * z + self.offset)).exp())
     }
 }
@@ -78,6 +82,7 @@ pub fn fit_calibration(judged: &[(f64, bool)]) -> Option<Calibration> {
         slope,
         offset,
         answers: judged.len(),
+        highest: judged.iter().map(|(z, _)| *z).reduce(f64::max),
     })
 }
 
@@ -89,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_known_curve_is_found_again() {
-        let known = Calibration { slope: 1.5, offset: -4.0, answers: 0 };
+        let known = Calibration { slope: 1.5, offset: -4.0, answers: 0, highest: None };
         let mut rng = Rng::new(3);
         let judged: Vec<(f64, bool)> = (0..20_000)
             .map(|_| {
@@ -114,5 +119,6 @@ mod tests {
         let judged: Vec<(f64, bool)> = (0..100).map(|n| (f64::from(n) / 10.0, n >= 50)).collect();
         let found = fit_calibration(&judged).unwrap();
         assert!(found.probability(10.0) < 1.0 && found.probability(10.0) > 0.9, "{found:?}");
+        assert_eq!(found.probability(1000.0), found.probability(9.9), "nobody has seen more");
     }
 }

@@ -2,7 +2,6 @@
 
 use cuemark_text::words_of;
 
-use crate::engine::Hit;
 use crate::{Embedding, Index, Result};
 
 /// The most words of a question that are looked at.
@@ -23,23 +22,40 @@ pub struct MatchedWord {
     pub share: f64,
 }
 
+/// Something that the encoder recognised in a moment, and what it does for the moment as an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MatchedConcept {
+    /// Its name.
+    pub concept: String,
+    /// Its share in the score, in 0..1: how much of it there is in the moment times how near it is to the question.
+    pub share: f64,
+}
+
 /// The question without each of its words in turn.
-#[derive(Default)]
 pub(crate) struct Explainer {
     whole: Option<Embedding>,
     without: Vec<(String, Embedding)>,
     pub(crate) unknown: Vec<String>,
     /// Whether no word is left that could tell one moment from another.
     pub(crate) means_nothing: bool,
+    /// The share of the telling words that the encoder knows: what an answer can be right about at the most.
+    pub(crate) understood: f64,
 }
 
 impl Explainer {
+    /// For questions without words.
+    pub(crate) fn wordless() -> Self {
+        Self { whole: None, without: Vec::new(), unknown: Vec::new(), means_nothing: false, understood: 1.0 }
+    }
+
     pub(crate) fn new(index: &Index, text: &str) -> Result<Self> {
         let words = words_of(text);
         let unknown: Vec<String> = words.iter().filter(|word| !index.encoder().knows(word)).cloned().collect();
         let mut without = Vec::new();
         let telling = |word: &String| !FILLERS.contains(&word.as_str()) && !unknown.contains(word);
-        let means_nothing = !words.iter().any(telling);
+        let known = words.iter().filter(|word| telling(word)).count();
+        let means_nothing = known == 0;
+        let understood = known as f64 / (known + unknown.len()).max(1) as f64;
         if words.len() > 1 {
             for (place, word) in words.iter().enumerate().filter(|(_, word)| telling(word)).take(MOST_WORDS) {
                 let rest: Vec<&str> = words
@@ -51,22 +67,18 @@ impl Explainer {
                 without.push((word.clone(), index.sentence(&rest.join(" "))?));
             }
         }
-        Ok(Self { whole: Some(index.sentence(text)?), without, unknown, means_nothing })
+        Ok(Self { whole: Some(index.sentence(text)?), without, unknown, means_nothing, understood })
     }
 
     /// The words that speak for a moment, the weightiest first.
-    pub(crate) fn words(&self, index: &Index, hit: &Hit) -> Result<Vec<MatchedWord>> {
-        let Some(whole) = &self.whole else { return Ok(Vec::new()) };
-        if self.without.is_empty() {
-            return Ok(Vec::new());
-        }
-        let embedding = index.embedding_of(&cuemark_core::Moment { video: hit.video.clone(), span: hit.span })?;
-        let full = whole.cosine(&embedding);
+    pub(crate) fn words(&self, moment: &Embedding) -> Vec<MatchedWord> {
+        let Some(whole) = &self.whole else { return Vec::new() };
+        let full = whole.cosine(moment);
         let falls: Vec<f64> =
-            self.without.iter().map(|(_, rest)| f64::from(full - rest.cosine(&embedding)).max(0.0)).collect();
+            self.without.iter().map(|(_, rest)| f64::from(full - rest.cosine(moment)).max(0.0)).collect();
         let total: f64 = falls.iter().sum();
         if total <= 0.0 {
-            return Ok(Vec::new());
+            return Vec::new();
         }
         let mut words: Vec<MatchedWord> = self
             .without
@@ -76,6 +88,6 @@ impl Explainer {
             .map(|((word, _), fall)| MatchedWord { word: word.clone(), share: fall / total })
             .collect();
         words.sort_by(|a, b| b.share.total_cmp(&a.share));
-        Ok(words)
+        words
     }
 }

@@ -10,14 +10,18 @@ mod background;
 mod calibration;
 mod explain;
 mod question;
+mod reliability;
+mod right;
 
-use cuemark_core::{Nms, Span, VideoId};
+use cuemark_core::{Moment, Nms, Span, VideoId};
 use rustc_hash::FxHashMap;
 
 pub(crate) use background::{Background, Spread};
 pub use calibration::{Calibration, fit_calibration};
-pub use explain::MatchedWord;
+pub use explain::{MatchedConcept, MatchedWord};
 pub use question::{Question, Stages};
+pub use reliability::{Reliability, ReliabilityBin};
+pub use right::RightMoments;
 
 use crate::engine::{Effort, Hit, Nearest, rank};
 use crate::{Embedding, Index, Result, SearchError};
@@ -30,6 +34,8 @@ const NEGATIVE_WEIGHT: f32 = 0.5;
 const CANDIDATES: usize = 20;
 /// The fewest candidates.
 const LEAST_CANDIDATES: usize = 200;
+/// How many times more candidates are asked for when those there are come from too few videos.
+const MORE: usize = 8;
 /// The fewest videos that are looked into.
 const LEAST_VIDEOS: usize = 20;
 /// The best moments whose mean is a video's score in the first of two stages.
@@ -61,6 +67,8 @@ pub struct Answer {
     pub probability: f64,
     /// The words that speak for it, the weightiest first; empty for questions without words.
     pub words: Vec<MatchedWord>,
+    /// What was recognised in it and speaks for it, the weightiest first; empty for encoders that recognise nothing by name.
+    pub concepts: Vec<MatchedConcept>,
 }
 
 impl Index {
@@ -70,9 +78,7 @@ impl Index {
     /// When the question asks nothing, names a video that is not there, and those of the encoder and the engine.
     pub fn answer(&self, question: &Question) -> Result<Answers> {
         let asked = Asked::new(self, question)?;
-        let effort = question.effort;
-        let count = (CANDIDATES * question.limit).max(LEAST_CANDIDATES);
-        let candidates = asked.nearest(count, effort)?;
+        let candidates = asked.candidates()?;
         let looked_into = LEAST_VIDEOS.max(2 * question.limit);
         let videos = match question.stages {
             Stages::One => best_videos(&candidates, looked_into, 1),
@@ -191,6 +197,24 @@ impl<'a> Asked<'a> {
         self.index.engine().nearest(&moved, &Nearest { count, filter: self.question.filter.clone(), effort })
     }
 
+    /// Moments of as many videos as there are to be answers, or all there are.
+    ///
+    /// With that many videos among them nothing is overlooked: every video's best moment is an answer before its others are
+    /// merged away, so the last answer is at least as good as the best of any video that is not among the candidates.
+    fn candidates(&self) -> Result<Vec<Hit>> {
+        let mut count = (CANDIDATES * self.question.limit).max(LEAST_CANDIDATES);
+        loop {
+            let found = self.nearest(count, self.question.effort)?;
+            let mut videos: Vec<&VideoId> = found.iter().map(|hit| &hit.video).collect();
+            videos.sort_unstable();
+            videos.dedup();
+            if found.len() < count || videos.len() >= self.question.limit {
+                return Ok(found);
+            }
+            count = count.saturating_mul(MORE);
+        }
+    }
+
     /// Every admitted moment of one video with its final score.
     fn inside(&self, video: &VideoId) -> Result<Vec<Hit>> {
         let engine = self.index.engine();
@@ -215,15 +239,19 @@ impl<'a> Asked<'a> {
     fn finish(&self, hits: Vec<Hit>) -> Result<Answers> {
         let explainer = match &self.question.text {
             Some(text) => self.index.explainer(text)?,
-            None => explain::Explainer::default(),
+            None => explain::Explainer::wordless(),
         };
         // Something is always nearest, but a question that means nothing to the encoder has no answer.
         let hits = if explainer.means_nothing && self.question.like.is_none() { Vec::new() } else { hits };
         let mut moments = Vec::with_capacity(hits.len());
         for hit in hits {
-            let words = explainer.words(self.index, &hit)?;
-            let probability = self.probability(hit.score);
-            moments.push(Answer { video: hit.video, span: hit.span, score: hit.score, probability, words });
+            let place = Moment { video: hit.video, span: hit.span };
+            let embedding = self.index.embedding_of(&place)?;
+            let words = explainer.words(&embedding);
+            let concepts = self.index.encoder().concepts(&self.wanted, &embedding);
+            let probability = explainer.understood * self.probability(hit.score);
+            let Moment { video, span } = place;
+            moments.push(Answer { video, span, score: hit.score, probability, words, concepts });
         }
         let good = moments.iter().filter(|answer| answer.probability >= self.question.least).count();
         Ok(Answers { moments, unknown_words: explainer.unknown, good })

@@ -1,18 +1,24 @@
 //! What turns sentences and videos into embeddings of one space.
 
 #[cfg(feature = "models")]
+mod joint;
+#[cfg(feature = "models")]
 mod run;
+#[cfg(feature = "models")]
+mod scales;
 
 use camino::Utf8Path;
 use cuemark_core::VideoId;
 #[cfg(feature = "models")]
 use cuemark_tensor::Device;
 #[cfg(feature = "models")]
+pub use joint::JointEncoder;
+#[cfg(feature = "models")]
 pub use run::RunEncoder;
 
 #[cfg(feature = "models")]
 use crate::SearchError;
-use crate::{Calibration, Embedding, Moment, Result};
+use crate::{Calibration, Embedding, MatchedConcept, Moment, Result};
 
 /// Turns sentences and videos into embeddings of one space. Safe to share between threads.
 pub trait Encoder: Send + Sync {
@@ -39,6 +45,18 @@ pub trait Encoder: Send + Sync {
         true
     }
 
+    /// What is recognised in a moment and speaks for it as an answer to a question, the weightiest first; none where the
+    /// encoder recognises nothing by name.
+    fn concepts(&self, _query: &Embedding, _moment: &Embedding) -> Vec<MatchedConcept> {
+        Vec::new()
+    }
+
+    /// Moments that stand for all there is, to tell what a question scores by chance; `None` when a sample of the index has
+    /// to do. They do not depend on the index, so that a probability does not either.
+    fn background(&self) -> Option<Vec<Embedding>> {
+        None
+    }
+
     /// How its scores become probabilities, from validation queries whose answers are known; `None` when it has none.
     ///
     /// # Errors
@@ -57,13 +75,16 @@ pub struct EmbeddedVideo {
     pub moments: Vec<Moment>,
 }
 
-/// Opens an encoder by name: the folder of a trained bi-encoder's run. `features` is a feature store to look videos up in
-/// that come without a file.
+/// Opens an encoder by name: `concepts`, `clip`, `clip:PATH` (a folder with its weights), or the folder of a trained
+/// bi-encoder's run. `features` is a feature store to look videos up in.
 ///
 /// # Errors
 /// When there is none of that name, or it cannot be read.
 #[cfg(feature = "models")]
 pub fn open(name: &str, features: Option<&Utf8Path>, device: &Device) -> Result<Box<dyn Encoder>> {
+    if JointEncoder::is_one(name) {
+        return Ok(Box::new(JointEncoder::open(name, features, device)?));
+    }
     let folder = Utf8Path::new(name);
     if folder.join("run.toml").is_file() {
         return Ok(Box::new(RunEncoder::open(folder, features, device)?));
@@ -71,6 +92,6 @@ pub fn open(name: &str, features: Option<&Utf8Path>, device: &Device) -> Result<
     Err(SearchError::Encoder {
         encoder: name.to_owned(),
         problem: "no run folder and no encoder of that name".to_owned(),
-        hint: "name the folder that `cuemark train` made of a bi-encoder such as rmmn",
+        hint: "`concepts` works on any video; or name `clip`, or the folder that `cuemark train` made of a bi-encoder",
     })
 }

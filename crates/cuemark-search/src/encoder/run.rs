@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{ClipLen, Nms, Span, Truth, VideoId};
+use cuemark_core::{ClipLen, Nms, Span, VideoId};
 use cuemark_features::{FeatureSource, Features, OpenOptions, RowTime};
 use cuemark_tensor::Device;
 use cuemark_train::{Embedder, RunFolder};
 use cuemark_world::sight::Strength;
-use rustc_hash::FxHashMap;
 
 use super::{EmbeddedVideo, Encoder};
-use crate::answer::{ANSWER_NMS, Background, Calibration, fit_calibration};
+use crate::answer::{ANSWER_NMS, Background, Calibration, RightMoments, fit_calibration};
+use crate::engine::evenly;
 use crate::media::{self, WorldFrames};
 use crate::{Embedding, Moment, Result, SearchError};
 
@@ -19,10 +19,6 @@ use crate::{Embedding, Moment, Result, SearchError};
 const CALIBRATION_QUERIES: usize = 150;
 /// Answers of each that it looks at: what a person would see.
 const CALIBRATION_ANSWERS: usize = 10;
-/// A moment of this grade or more is right; in ungraded truth every listed one is.
-const RIGHT_GRADE: f64 = 3.0;
-/// An answer that overlaps a right moment so much is right.
-const RIGHT_IOU: f64 = 0.5;
 
 /// A trained bi-encoder of the zoo, by its run folder.
 pub struct RunEncoder {
@@ -151,9 +147,10 @@ impl Encoder for RunEncoder {
         self.embedder.knows(word)
     }
 
-    /// Ranks the moments of all validation videos for validation queries, as a search would, and fits on the answers that
-    /// a person would see. Graded truth (the world's `graded-val`) is used where there is some; otherwise only the moment
-    /// that a query was written for counts as right, so that the probability is on the low side.
+    /// Asks validation queries of the validation videos, as a search would, and fits on the answers that a person would see.
+    /// Every query is asked twice: of all videos, and of those that have no right answer, so that half of what is fitted on
+    /// are questions to which there is none. Graded truth (the world's `graded-val`) is used where there is some; otherwise
+    /// only the moment that a query was written for counts as right, so that the probability is on the low side.
     fn calibration(&self) -> Result<Option<Calibration>> {
         let data = &self.embedder.run().data;
         let graded = data.split(&format!("graded-{}", data.val));
@@ -164,47 +161,34 @@ impl Encoder for RunEncoder {
             let embedded = self.stored(&video.id)?;
             moments.extend(embedded.moments.into_iter().map(|moment| (video.id.clone(), moment)));
         }
-        let step = (moments.len() / Background::SIZE).max(1);
-        let background =
-            Background::new(moments.iter().step_by(step).map(|(_, moment)| moment.embedding.clone()).collect());
+        let sample = evenly(Background::SIZE, moments.len()).filter_map(|place| moments.get(place));
+        let background = Background::new(sample.map(|(_, moment)| moment.embedding.clone()).collect());
         let mut judged = Vec::new();
         let step = (split.queries.len() / CALIBRATION_QUERIES).max(1);
         for truth in split.queries.iter().step_by(step) {
             let Some(query) = self.sentences(&[&truth.query.text])?.pop() else { continue };
             let spread = background.spread(&query);
-            let mut scored: Vec<(usize, f32)> = moments
-                .iter()
-                .enumerate()
-                .map(|(place, (_, moment))| (place, moment.embedding.cosine(&query)))
-                .collect();
-            scored.sort_by(|a, b| b.1.total_cmp(&a.1));
-            let at = |place: usize| -> (Option<&VideoId>, Span) {
-                scored
-                    .get(place)
-                    .and_then(|(moment, _)| moments.get(*moment))
-                    .map_or((None, Span::whole(0.0)), |(video, moment)| (Some(video), moment.span))
-            };
-            let nms = Nms { limit: CALIBRATION_ANSWERS, ..Nms::new(ANSWER_NMS) };
-            let right = right_spans(truth);
-            for kept in nms.keep_by(scored.len(), at) {
-                let (Some(video), span) = at(kept) else { continue };
-                let is_right =
-                    right.get(video).is_some_and(|spans| spans.iter().any(|right| right.iou(span) >= RIGHT_IOU));
-                judged.push((spread.surprise(scored[kept].1), is_right));
+            let right = RightMoments::of(truth);
+            let scored =
+                |(video, moment): &(VideoId, Moment)| (video.clone(), moment.span, moment.embedding.cosine(&query));
+            let mut scored: Vec<(VideoId, Span, f32)> = moments.iter().map(scored).collect();
+            scored.sort_by(|a, b| b.2.total_cmp(&a.2));
+            let absent = scored.iter().filter(|(video, _, _)| !right.are_in(video)).cloned().collect();
+            for ranked in [scored, absent] {
+                judged.extend(
+                    shown(&ranked).map(|(video, span, score)| (spread.surprise(*score), right.found_by(video, *span))),
+                );
             }
         }
         Ok(fit_calibration(&judged))
     }
 }
 
-fn right_spans(truth: &Truth) -> FxHashMap<VideoId, Vec<Span>> {
-    let mut right: FxHashMap<VideoId, Vec<Span>> = FxHashMap::default();
-    for graded in
-        truth.moments.iter().filter(|graded| graded.relevance.is_none_or(|grade| grade.value() >= RIGHT_GRADE))
-    {
-        right.entry(graded.moment.video.clone()).or_default().push(graded.moment.span);
-    }
-    right
+/// The answers of a ranked list that a person would see.
+fn shown(ranked: &[(VideoId, Span, f32)]) -> impl Iterator<Item = &(VideoId, Span, f32)> {
+    let nms = Nms { limit: CALIBRATION_ANSWERS, ..Nms::new(ANSWER_NMS) };
+    let at = |place: usize| ranked.get(place).map_or((None, Span::whole(0.0)), |(video, span, _)| (Some(video), *span));
+    nms.keep_by(ranked.len(), at).into_iter().filter_map(|place| ranked.get(place))
 }
 
 /// The run folder as a path.

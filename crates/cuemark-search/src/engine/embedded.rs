@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use super::graph::{self, Graph, GraphFile};
 use super::log::{self, Meta};
 use super::snapshot::{Put, Snapshot, widen};
-use super::{Effort, Engine, EngineUrl, Fault, Hit, Moment, Nearest, Settling, Status, rank};
+use super::{Effort, Engine, EngineUrl, Fault, Hit, Moment, Nearest, Settling, Status, evenly, rank};
 use crate::{Embedding, Result, SearchError, VideoEntry, VideoState, dot};
 
 /// The log's name in the folder.
@@ -374,8 +374,7 @@ impl Engine for Embedded {
         let mut sample = Vec::with_capacity(count.min(total));
         let (mut place, mut before) = (0, 0);
         let mut buffer = vec![0f32; snapshot.width()];
-        for number in 0..count.min(total) {
-            let wanted = (number as u128 * total as u128 / count.min(total) as u128) as usize;
+        for wanted in evenly(count, total) {
             while found.get(place).is_some_and(|put| before + put.rows <= wanted) {
                 before += found[place].rows;
                 place += 1;

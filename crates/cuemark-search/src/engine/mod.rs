@@ -1,6 +1,7 @@
 //! What keeps the moments and finds the nearest: one trait, chosen by address.
 
 mod embedded;
+mod evenly;
 mod graph;
 mod log;
 mod mapped;
@@ -11,6 +12,7 @@ use cuemark_core::{Span, VideoId};
 use serde::Serialize;
 
 pub use embedded::Embedded;
+pub(crate) use evenly::evenly;
 pub use url::EngineUrl;
 
 use crate::{Embedding, Filter, Result, VideoEntry, VideoState};

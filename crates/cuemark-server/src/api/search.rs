@@ -89,6 +89,8 @@ pub(crate) struct FoundMoment {
     score: f32,
     /// Words that speak for it, with their shares.
     words: Vec<Word>,
+    /// What was recognised in it and speaks for it, with shares; none for encoders that recognise nothing by name.
+    concepts: Vec<Concept>,
     /// Whether there is a file to play.
     playable: bool,
 }
@@ -97,6 +99,13 @@ pub(crate) struct FoundMoment {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Word {
     word: String,
+    share: f64,
+}
+
+/// Something recognised and its share in an answer.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Concept {
+    concept: String,
     share: f64,
 }
 
@@ -177,6 +186,7 @@ async fn answer(app: Arc<App>, question: Question) -> Result<Json<Found>, Proble
 impl FoundMoment {
     fn new(answer: Answer, duration: f64, playable: bool) -> Self {
         let words = answer.words.into_iter().map(|word| Word { word: word.word, share: word.share });
+        let concepts = answer.concepts.into_iter().map(|seen| Concept { concept: seen.concept, share: seen.share });
         Self {
             video: answer.video.to_string(),
             start: answer.span.start(),
@@ -185,6 +195,7 @@ impl FoundMoment {
             probability: answer.probability,
             score: answer.score,
             words: words.collect(),
+            concepts: concepts.collect(),
             playable,
         }
     }

@@ -95,6 +95,11 @@ function card(answer, place, good) {
     if (number) one(".words").append(" · ");
     one(".words").append(text);
   }
+  if (answer.concepts.length) {
+    one(".seen").textContent = `recognised: ${answer.concepts.slice(0, 3).map((seen) => seen.concept).join(", ")}`;
+  } else {
+    one(".seen").remove();
+  }
   if (answer.playable) {
     one("img").src = `${path(answer.video)}/thumbnail?width=320&at=${((answer.start + answer.end) / 2).toFixed(1)}`;
   } else {

@@ -1,0 +1,121 @@
+//! `cuemark index eval`: how good an index answers, on queries whose answers are known.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::Truth;
+use cuemark_data::{ReadOptions, read_truth};
+use cuemark_formats::Source;
+use cuemark_search::{Quality, QualityOptions, Reliability};
+use cuemark_world::WorldLog;
+
+use crate::commands::index::IndexArg;
+use crate::output::{self, Outcome, Print, percent, thousands};
+use crate::progress;
+
+/// Measure how good an index answers.
+///
+/// Asks every query in every way: exhaustively, as usual, and in two stages; and asks it again of the videos that have no
+/// right answer. Prints NDCG and R@1 of each way, stated probabilities beside how often such answers are right, and how often
+/// a question is told "nothing good enough" with and without an answer there. An answer is right when it overlaps a moment of
+/// grade 3 or 4 (any moment where nothing is graded) by half.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    index: IndexArg,
+    /// The queries and their answers, in any truth layout; a query with a pool is asked of its pool.
+    #[arg(long, value_name = "FILE")]
+    truth: Utf8PathBuf,
+    /// The queries are about this built-in world: grade the moments of all its films instead of those of the query's pool.
+    #[arg(long, value_name = "DIR")]
+    world: Option<Utf8PathBuf>,
+    /// Ask so many queries, spread evenly over the file. Default: all
+    #[arg(long, value_name = "N")]
+    queries: Option<usize>,
+    /// Answers per question.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    limit: usize,
+    /// The overlap from which an answer counts for NDCG.
+    #[arg(long, value_name = "IOU", default_value_t = 0.5)]
+    iou: f64,
+    /// Videos of the first of two stages; may be repeated.
+    #[arg(long, value_name = "VIDEOS", default_values_t = [10, 50, 200])]
+    two_stage: Vec<usize>,
+    #[command(flatten)]
+    print: Print,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let all = read_truth(&Source::new(&args.truth), None, &ReadOptions::default())?.queries;
+    let step = args.queries.map_or(1, |wanted| all.len().div_ceil(wanted.max(1))).max(1);
+    let truths: Vec<Truth> = all.into_iter().step_by(step).collect();
+    let truths = match &args.world {
+        Some(world) => everywhere(world, &truths)?,
+        None => truths,
+    };
+    let index = args.index.open(None)?;
+    let bar = progress::bar(truths.len(), "asking");
+    let options = QualityOptions { answers: args.limit.max(1), iou: args.iou, two_stage: args.two_stage.clone() };
+    let quality = Quality::of(&index, &truths, &options, &mut |done, _| bar.set_position(done as u64))?;
+    bar.finish_and_clear();
+    if quality.queries == 0 {
+        anyhow::bail!("{}: no query has a right answer among the videos of the index", args.truth);
+    }
+    args.print.result(&quality, || text(&quality, &options))
+}
+
+/// The same queries with the graded moments of every film.
+fn everywhere(world: &Utf8Path, truths: &[Truth]) -> anyhow::Result<Vec<Truth>> {
+    let log = WorldLog::open(world)?;
+    Ok(truths.iter().map(|truth| log.graded_everywhere(truth)).collect::<cuemark_world::Result<Vec<_>>>()?)
+}
+
+fn text(quality: &Quality, options: &QualityOptions) -> String {
+    let ways: Vec<Vec<String>> = quality
+        .ways
+        .iter()
+        .map(|way| {
+            vec![
+                way.way.clone(),
+                percent(way.ndcg),
+                percent(way.of_exhaustive),
+                percent(way.first_right),
+                percent(way.same_answers),
+                format!("{:.1}", way.milliseconds),
+            ]
+        })
+        .collect();
+    let ndcg = format!("NDCG@{}, IoU={}", options.answers, options.iou);
+    let header = ["", &ndcg, "% of exhaustive", "R@1", "% same answers", "ms"];
+    let left_out = match quality.without_answer {
+        0 => String::new(),
+        queries => format!("; {} queries without a right answer left out", thousands(queries)),
+    };
+    format!(
+        "{} queries, {} moments of {} videos{left_out}\n\n{}\n\nprobabilities, where there is a right answer (error {:.3}, \
+         Brier {:.3})\n{}\n\nwhere there is none (error {:.3}, Brier {:.3})\n{}\n\nboth (error {:.3}, Brier {:.3})\n{}\n\n\
+         \"nothing good enough\": {} % of questions with an answer, {} % of those without",
+        thousands(quality.queries),
+        thousands(quality.moments),
+        thousands(quality.videos),
+        output::table(&header, &ways),
+        quality.present.error,
+        quality.present.brier,
+        bins(&quality.present),
+        quality.absent.error,
+        quality.absent.brier,
+        bins(&quality.absent),
+        quality.all.error,
+        quality.all.brier,
+        bins(&quality.all),
+        percent(quality.silent_when_present),
+        percent(quality.silent_when_absent),
+    )
+}
+
+fn bins(reliability: &Reliability) -> String {
+    let row = |bin: &cuemark_search::ReliabilityBin| {
+        let range = format!("{} – {} %", 100.0 * bin.from, 100.0 * bin.to);
+        vec![range, thousands(bin.answers), percent(bin.stated), percent(bin.right)]
+    };
+    let rows: Vec<Vec<String>> = reliability.bins.iter().map(row).collect();
+    output::table(&["stated", "answers", "mean stated", "% right"], &rows)
+}

@@ -1,0 +1,168 @@
+//! Encoders of pictures and sentences whose space was there before the collection: nothing is trained.
+
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use cuemark_core::{ClipLen, VideoId};
+use cuemark_encoders::extract::extract_video;
+use cuemark_encoders::visual::EncoderOptions;
+use cuemark_encoders::{JOINT, Joint, joint};
+use cuemark_features::video::Ffmpeg;
+use cuemark_features::{FeatureSource, Features, OpenOptions};
+use cuemark_tensor::Device;
+
+use super::scales::moments_of;
+use super::{EmbeddedVideo, Encoder};
+use crate::answer::MatchedConcept;
+use crate::{Embedding, Result, SearchError, media};
+
+/// The stream that `cuemark features extract` writes.
+const STREAM: &str = "visual";
+/// Names that a moment is taken apart into.
+const PARTS: usize = 12;
+/// A concept that does less than this share for an answer is not named.
+const LEAST_SHARE: f64 = 0.05;
+
+/// Two published encoders of one space: `concepts` or `clip`. A moment is the mean of its clips.
+pub struct JointEncoder {
+    name: String,
+    joint: Joint,
+    clip: ClipLen,
+    features: Option<Arc<dyn FeatureSource>>,
+}
+
+impl JointEncoder {
+    /// Whether `name` is one: `concepts`, `clip`, or `clip:PATH` with the folder of its weights.
+    pub fn is_one(name: &str) -> bool {
+        JOINT.contains(&name) || name.split_once(':').is_some_and(|(encoder, _)| JOINT.contains(&encoder))
+    }
+
+    /// Opens one by name. `features` is a store that `cuemark features extract` made with the same encoder; what is in it is
+    /// not computed again.
+    ///
+    /// # Errors
+    /// When weights are not on this machine or damaged, or the store was made in another way.
+    pub fn open(name: &str, features: Option<&Utf8Path>, device: &Device) -> Result<Self> {
+        let (encoder, weights) = match name.split_once(':') {
+            Some((encoder, path)) => {
+                let path = Utf8Path::new(path);
+                (encoder, Some(path.canonicalize_utf8().map_err(SearchError::io("find", path))?))
+            }
+            None => (name, None),
+        };
+        let name = weights.as_ref().map_or_else(|| encoder.to_owned(), |path| format!("{encoder}:{path}"));
+        let options = EncoderOptions { device: device.clone(), weights, ..EncoderOptions::default() };
+        let features = match features {
+            Some(store) => Some(cuemark_features::open(store, &OpenOptions::default())?),
+            None => None,
+        };
+        Self::new(name, joint(encoder, &options)?, features)
+    }
+
+    /// Two encoders of one's own, called `name` in the manifest.
+    ///
+    /// # Errors
+    /// When their vectors differ in width, or the store was made in another way.
+    pub fn new(name: String, joint: Joint, features: Option<Arc<dyn FeatureSource>>) -> Result<Self> {
+        let (text, clips) = (joint.text.width(), joint.clips.width());
+        if text != clips {
+            return Err(SearchError::Encoder {
+                encoder: name,
+                problem: format!("sentences have {text} numbers and clips {clips}"),
+                hint: "are both sides from one release of the model?",
+            });
+        }
+        if let Some(source) = &features {
+            let origin = source.origin(STREAM)?;
+            let mine = joint.clips.recipe();
+            let same = |stored: &&cuemark_features::Recipe| {
+                (&stored.extractor, &stored.weights, stored.width) == (&mine.extractor, &mine.weights, mine.width)
+            };
+            if origin.recipe.filter(same).is_none() {
+                return Err(SearchError::Encoder {
+                    problem: format!("`{}` was not made by it", origin.path),
+                    encoder: name,
+                    hint: "make the store with `cuemark features extract` and the same encoder and weights",
+                });
+            }
+        }
+        let clip = joint.clips.sampling().clip_len()?;
+        Ok(Self { name, joint, clip, features })
+    }
+
+    fn stored(&self, id: &VideoId) -> Result<Option<(Features, ClipLen)>> {
+        let Some(source) = &self.features else { return Ok(None) };
+        if source.videos(STREAM).binary_search(&id).is_err() {
+            return Ok(None);
+        }
+        let features = source.get(id, STREAM)?;
+        let clip = source.clip_len(id, STREAM, features.rows())?;
+        Ok(Some((features, clip)))
+    }
+}
+
+impl Encoder for JointEncoder {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn width(&self) -> usize {
+        self.joint.text.width()
+    }
+
+    fn sentences(&self, sentences: &[&str]) -> Result<Vec<Embedding>> {
+        let unit = |(numbers, sentence): (Vec<f32>, &&str)| {
+            Embedding::unit(numbers).ok_or_else(|| SearchError::Question {
+                problem: format!("the encoder makes nothing of `{sentence}`"),
+                hint: "say it in other words",
+            })
+        };
+        self.joint.text.encode(sentences)?.into_iter().zip(sentences).map(unit).collect()
+    }
+
+    fn video(&self, id: &VideoId, file: Option<&Utf8Path>) -> Result<EmbeddedVideo> {
+        let (features, clip, duration) = match (self.stored(id)?, file) {
+            (Some((features, clip)), None) => {
+                let duration = features.rows() as f64 * clip.seconds();
+                (features, clip, duration)
+            }
+            (Some((features, clip)), Some(file)) => (features, clip, media::probe(file)?.duration),
+            (None, Some(file)) => {
+                let duration = media::probe(file)?.duration;
+                let extracted = extract_video(&Ffmpeg::on_path(), file, self.joint.clips.as_ref())?;
+                (extracted.features, self.clip, duration)
+            }
+            (None, None) => {
+                return Err(SearchError::Encoder {
+                    encoder: self.name.clone(),
+                    problem: format!("video `{id}` has no features in the store"),
+                    hint: "name the video's file, or a store that has it with `--features STORE`",
+                });
+            }
+        };
+        Ok(EmbeddedVideo { duration, moments: moments_of(&features, clip, duration) })
+    }
+
+    fn concepts(&self, query: &Embedding, moment: &Embedding) -> Vec<MatchedConcept> {
+        let parts = self.joint.names.take_apart(moment.numbers(), PARTS);
+        let speaks =
+            parts.iter().map(|part| f64::from(part.weight * crate::dot(part.vector, query.numbers())).max(0.0));
+        let speaks: Vec<f64> = speaks.collect();
+        let total: f64 = speaks.iter().sum();
+        let named = parts.iter().zip(speaks).map(|(part, speaks)| (part.name, speaks / total.max(f64::MIN_POSITIVE)));
+        let mut named: Vec<MatchedConcept> = named
+            .filter(|(_, share)| *share >= LEAST_SHARE)
+            .map(|(name, share)| MatchedConcept { concept: name.to_owned(), share })
+            .collect();
+        named.sort_by(|a, b| b.share.total_cmp(&a.share));
+        named
+    }
+
+    /// One moment for every name, as if nothing else were recognised in it: what there is to be seen in the world, as far as
+    /// the names reach.
+    fn background(&self) -> Option<Vec<Embedding>> {
+        let all: Vec<Embedding> =
+            self.joint.names.vectors().filter_map(|vector| Embedding::unit(vector.to_vec())).collect();
+        (!all.is_empty()).then_some(all)
+    }
+}
