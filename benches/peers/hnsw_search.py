@@ -1,4 +1,4 @@
-"""hnswlib over plain 32-bit vectors: `hnsw_search.py FOLDER WIDTH THREADS`; prints one line of JSON.
+"""hnswlib over plain 32-bit vectors: `hnsw_search.py FOLDER WIDTH THREADS COUNT`, on the first COUNT vectors; prints one line of JSON.
 
 Inner product on unit vectors, M = 16 and ef_construction = 96, as ours is built. Recall@10 is against an exact product.
 """
@@ -31,8 +31,8 @@ def exact(moments, queries, count):
 
 
 def main():
-    folder, width, threads = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    moments = numpy.fromfile(f"{folder}/moments.f32", dtype=numpy.float32).reshape(-1, width)
+    folder, (width, threads, count) = sys.argv[1], map(int, sys.argv[2:5])
+    moments = numpy.fromfile(f"{folder}/moments.f32", dtype=numpy.float32, count=count * width).reshape(-1, width)
     queries = numpy.fromfile(f"{folder}/queries.f32", dtype=numpy.float32).reshape(-1, width)
     least = exact(moments, queries, 10)[:, -1]
     before = resident()["own"]

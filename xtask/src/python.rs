@@ -26,6 +26,10 @@ pub(crate) const SKLEARN: Package = Package { import: "sklearn", name: "scikit-l
 pub(crate) const MATURIN: Package = Package { import: "maturin", name: "maturin" };
 /// Nearest neighbours in a graph.
 pub(crate) const HNSWLIB: Package = Package { import: "hnswlib", name: "hnswlib" };
+/// A vector database, with its server.
+pub(crate) const MILVUS: Package = Package { import: "milvus", name: "milvus==2.3.5" };
+/// What `MILVUS` imports and does not name.
+pub(crate) const SETUPTOOLS: Package = Package { import: "pkg_resources", name: "setuptools<81" };
 /// Tensors, networks and optimisers.
 pub(crate) const TORCH: Package = Package { import: "torch", name: "torch" };
 /// Video decoding.

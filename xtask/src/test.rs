@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::process::{cargo, scratch_folder, watch};
 use crate::tally::Tally;
-use crate::{needs, package, weights};
+use crate::{needs, package, python, weights};
 
 /// One command of the suite.
 struct Step {
@@ -25,8 +25,9 @@ enum Counts {
     Runners,
 }
 
-/// The C libraries behind published feature layouts: off for users who do not ask, on for the tests.
-pub(crate) const FEATURES: &str = "--features=cuemark-cli/hdf5,cuemark-cli/lmdb";
+/// The C libraries behind published feature layouts, and the engine for a database server: off for users who do not ask, on
+/// for the tests.
+pub(crate) const FEATURES: &str = "--features=cuemark-cli/hdf5,cuemark-cli/lmdb,cuemark-cli/milvus";
 
 /// The step before which weights are pulled: the program that pulls them has been built by then.
 const TESTS: &str = "tests";
@@ -69,6 +70,8 @@ pub(crate) fn run() -> Result<ExitCode> {
         if step.name == TESTS {
             heading("weights");
             weights::pull()?;
+            heading("servers");
+            database();
         }
         heading(step.name);
         let tally = run_step(step, &skipped)?;
@@ -84,6 +87,15 @@ pub(crate) fn run() -> Result<ExitCode> {
     }
     println!("{} passed, {} failed", total.passed, total.failed);
     Ok(ExitCode::from(u8::from(total.failed > 0)))
+}
+
+/// Installs the database server that a test starts.
+///
+/// A machine without a network can still run everything else: the test notes itself as skipped.
+fn database() {
+    if let Err(error) = python::interpreter(&[python::SETUPTOOLS, python::MILVUS]) {
+        println!("SKIPPED: the server of the package `milvus` cannot be installed here: {error:#}");
+    }
 }
 
 fn heading(step: &str) {

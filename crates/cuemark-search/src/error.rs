@@ -107,6 +107,8 @@ pub enum SearchError {
         url: String,
         /// What it said.
         problem: String,
+        /// What to do.
+        hint: &'static str,
     },
     /// From trained models.
     #[cfg(feature = "models")]
@@ -141,10 +143,14 @@ impl SearchError {
                 "`cuemark index verify` lists what is damaged; make the index anew with `cuemark index create --force`"
             }
             Self::Locked { .. } => "wait until it has finished; searching goes on meanwhile",
-            Self::Url { .. } => "an index is a folder, `file:DIR`, or `milvus://HOST:PORT/COLLECTION`",
+            Self::Url { .. } => {
+                "an index is a folder, `file:DIR`, or `milvus://HOST:PORT/COLLECTION`, there also with `?index=flat&shards=N`"
+            }
             Self::UnknownVideo { .. } => "`cuemark index status --videos` lists those that are",
-            Self::Question { hint, .. } | Self::Encoder { hint, .. } | Self::Media { hint, .. } => hint,
-            Self::Server { .. } => "is the server running, and is the address right?",
+            Self::Question { hint, .. }
+            | Self::Encoder { hint, .. }
+            | Self::Media { hint, .. }
+            | Self::Server { hint, .. } => hint,
             #[cfg(feature = "models")]
             Self::Train(error) => return error.hint(),
             #[cfg(feature = "models")]

@@ -9,7 +9,7 @@ use cuemark_formats::Overwrite;
 use rustc_hash::FxHashMap;
 
 use crate::answer::Background;
-use crate::engine::{Embedded, Settling};
+use crate::engine::{self, Settling};
 use crate::manifest::LAYOUT;
 use crate::video::Stamp;
 use crate::{
@@ -89,9 +89,8 @@ impl Index {
     /// # Errors
     /// When there is one already and it may not be replaced, or it cannot be written.
     pub fn create(url: &EngineUrl, encoder: Box<dyn Encoder>, overwrite: Overwrite) -> Result<Self> {
-        if let EngineUrl::File(folder) = url {
-            overwrite.check(&folder.join(crate::manifest::FILE))?;
-        }
+        // Before the encoder is asked for its calibration, which takes its time.
+        engine::check_free(url, overwrite)?;
         let manifest = Manifest {
             layout: LAYOUT,
             cuemark: env!("CARGO_PKG_VERSION").to_owned(),
@@ -99,15 +98,7 @@ impl Index {
             width: encoder.width(),
             calibration: encoder.calibration()?.unwrap_or_default(),
         };
-        let engine: Box<dyn Engine> = match url {
-            EngineUrl::File(folder) => {
-                let engine = Embedded::create(folder, manifest.width, Overwrite::Force)?;
-                // The manifest last: without it there is no index.
-                manifest.write(folder, overwrite)?;
-                Box::new(engine)
-            }
-            EngineUrl::Milvus { .. } => return Err(on_a_server(url)),
-        };
+        let engine = engine::create(url, &manifest, overwrite)?;
         Ok(Self::of(engine, encoder.into(), manifest))
     }
 
@@ -120,11 +111,7 @@ impl Index {
         if manifest.width != encoder.width() {
             return Err(SearchError::Width { expected: manifest.width, found: encoder.width() });
         }
-        let engine: Box<dyn Engine> = match url {
-            EngineUrl::File(folder) => Box::new(Embedded::open(folder)?),
-            EngineUrl::Milvus { .. } => return Err(on_a_server(url)),
-        };
-        Ok(Self::of(engine, encoder.into(), manifest))
+        Ok(Self::of(engine::open(url)?, encoder.into(), manifest))
     }
 
     /// What the index at `url` is about.
@@ -132,10 +119,7 @@ impl Index {
     /// # Errors
     /// When there is none.
     pub fn manifest_of(url: &EngineUrl) -> Result<Manifest> {
-        match url {
-            EngineUrl::File(folder) => Manifest::read(folder),
-            EngineUrl::Milvus { .. } => Err(on_a_server(url)),
-        }
+        engine::manifest(url)
     }
 
     fn of(engine: Box<dyn Engine>, encoder: Arc<dyn Encoder>, manifest: Manifest) -> Self {
@@ -454,9 +438,4 @@ fn walk(folder: &Utf8Path, depth: usize, files: &mut Vec<Utf8PathBuf>) -> Result
         }
     }
     Ok(())
-}
-
-/// Collections on a server are named in URLs already, but no engine for them is written yet.
-fn on_a_server(url: &EngineUrl) -> SearchError {
-    SearchError::Url { url: url.to_string(), problem: "there is no Milvus engine yet; `file:DIR` works".to_owned() }
 }

@@ -25,7 +25,9 @@ pub use answer::{
 };
 pub use embedding::{Embedding, dot};
 pub use encoder::{EmbeddedVideo, Encoder};
-pub use engine::{Effort, Engine, EngineUrl, Fault, Hit, Moment, Nearest, Settling, Status};
+pub use engine::{
+    CollectionLayout, Effort, Engine, EngineUrl, Fault, Hit, Moment, Nearest, Settling, Status, VectorIndex,
+};
 pub use error::{Result, SearchError};
 pub use filter::Filter;
 pub use index::{AddOptions, Added, Adding, Index, Verified};

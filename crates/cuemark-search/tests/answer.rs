@@ -1,73 +1,22 @@
 //! Answering, with an encoder whose space can be worked out by hand: one axis per word.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use std::collections::BTreeMap;
+mod words;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use cuemark_core::{Moment as Place, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
-    AddOptions, EmbeddedVideo, Embedding, Encoder, EngineUrl, Filter, Index, Moment, Question, Result, SearchError,
-    Stages, VideoEntry, VideoState,
+    AddOptions, Embedding, EngineUrl, Filter, Index, Moment, Question, SearchError, Stages, VideoEntry, VideoState,
 };
 
-const WORDS: [&str; 8] = ["red", "blue", "ball", "box", "spins", "jumps", "leaves", "stage"];
-
-/// Each word is an axis; every moment also shows the stage.
-struct Words(BTreeMap<&'static str, Vec<(f64, f64, &'static str)>>);
-
-fn embed(text: &str) -> Vec<f32> {
-    let mut numbers = vec![0f32; WORDS.len()];
-    for word in text.split_whitespace() {
-        if let Some(place) = WORDS.iter().position(|known| *known == word) {
-            numbers[place] += 1.0;
-        }
-    }
-    numbers
-}
-
-impl Encoder for Words {
-    fn name(&self) -> &str {
-        "words"
-    }
-
-    fn width(&self) -> usize {
-        WORDS.len()
-    }
-
-    fn sentences(&self, sentences: &[&str]) -> Result<Vec<Embedding>> {
-        let whole = |text: &&str| Embedding::unit(embed(text)).or_else(|| Embedding::unit(vec![1.0; WORDS.len()]));
-        Ok(sentences.iter().filter_map(whole).collect())
-    }
-
-    fn video(&self, id: &VideoId, _: Option<&Utf8Path>) -> Result<EmbeddedVideo> {
-        let unknown = || SearchError::UnknownVideo { video: id.clone() };
-        let events = self.0.get(id.as_str()).ok_or_else(unknown)?;
-        let moment = |(start, end, text): &(f64, f64, &'static str)| Moment {
-            span: Span::new(*start, *end).unwrap(),
-            embedding: Embedding::unit(embed(&format!("{text} stage"))).unwrap(),
-        };
-        Ok(EmbeddedVideo { duration: 40.0, moments: events.iter().map(moment).collect() })
-    }
-
-    fn knows(&self, word: &str) -> bool {
-        WORDS.contains(&word) || ["a", "the"].contains(&word)
-    }
-}
-
 fn index() -> (tempfile::TempDir, Index) {
-    let films = BTreeMap::from([
-        ("one", vec![(0.0, 8.0, "red ball spins"), (1.0, 8.0, "red ball spins"), (20.0, 30.0, "blue box jumps")]),
-        ("two", vec![(5.0, 9.0, "blue ball spins"), (30.0, 35.0, "box leaves")]),
-        ("three", vec![(0.0, 40.0, "red box leaves"), (10.0, 12.0, "red box jumps")]),
-        ("four", (0..30).map(|n| (f64::from(n), f64::from(n) + 1.0, "")).collect()),
-    ]);
-    let ids: Vec<VideoId> = films.keys().map(|name| VideoId::new(*name)).collect();
     let guard = tempfile::tempdir().unwrap();
     let folder = Utf8PathBuf::from_path_buf(guard.path().join("index")).unwrap();
-    let index = Index::create(&EngineUrl::File(folder), Box::new(Words(films)), Overwrite::Never).unwrap();
-    let added =
-        index.add_stored(&ids, &AddOptions { tags: vec!["toy".to_owned()] }, &mut |_, _, _| {}, &|| false).unwrap();
+    let index = Index::create(&EngineUrl::File(folder), Box::new(words::films()), Overwrite::Never).unwrap();
+    let added = index
+        .add_stored(&words::names(), &AddOptions { tags: vec!["toy".to_owned()] }, &mut |_, _, _| {}, &|| false)
+        .unwrap();
     assert_eq!((added.new, added.failed), (4, 0));
     (guard, index)
 }

@@ -253,31 +253,3 @@ fn nothing_is_found_in_an_empty_index() {
     collection.engine.settle(Settling::Anew, &mut |_, _| {}).unwrap();
     assert!(collection.engine.sample(10).unwrap().is_empty());
 }
-
-#[test]
-fn zz_probe() {
-    let collection = collection(500, 50);
-    collection.engine.settle(Settling::Fully, &mut |_, _| {}).unwrap();
-    let mut rng = Rng::new(3);
-    let near: Vec<Embedding> = (0..100)
-        .map(|_| {
-            let (_, moment) = rng.pick(&collection.moments).unwrap().clone();
-            Embedding::unit(moment.embedding.numbers().iter().map(|x| x + 0.08 * rng.normal() as f32).collect())
-                .unwrap()
-        })
-        .collect();
-    for (name, queries) in [("random", queries(100)), ("near", near)] {
-        for expansion in [64, 128, 256, 512, 1024] {
-            for count in [10, 40] {
-                let (mut found, mut wanted) = (0, 0);
-                for query in &queries {
-                    let exact = collection.engine.nearest(query, &ask(10, Effort::Exact)).unwrap();
-                    let near = collection.engine.nearest(query, &ask(count, Effort::Expansion(expansion))).unwrap();
-                    found += exact.iter().filter(|hit| near.contains(hit)).count();
-                    wanted += exact.len();
-                }
-                eprintln!("PROBE {name} {expansion} rescored {}: {}", 4 * count, found as f64 / wanted as f64);
-            }
-        }
-    }
-}

@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 
+use crate::api::off_thread;
 use crate::app::App;
 
 /// Upper ends of the buckets of search times, in milliseconds.
@@ -64,7 +65,8 @@ impl Metrics {
 /// `/metrics`
 pub(crate) async fn show(State(app): State<Arc<App>>) -> impl IntoResponse {
     let mut text = app.metrics.text();
-    if let Ok(status) = app.index.engine().status() {
+    let index = Arc::clone(&app.index);
+    if let Ok(status) = off_thread(move || index.engine().status()).await {
         let _ = writeln!(text, "# TYPE cuemark_videos gauge\ncuemark_videos {}", status.videos);
         let _ = writeln!(text, "# TYPE cuemark_moments gauge\ncuemark_moments {}", status.moments);
     }

@@ -54,16 +54,18 @@ impl From<SearchError> for Problem {
             SearchError::UnknownVideo { .. } => StatusCode::NOT_FOUND,
             SearchError::Question { .. } => StatusCode::BAD_REQUEST,
             SearchError::Locked { .. } => StatusCode::CONFLICT,
+            SearchError::Server { .. } => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         // What lies where on the server's disk is nobody's business.
         let detail = match &error {
             SearchError::Media { .. } => "the video cannot be decoded".to_owned(),
             SearchError::Io { what, .. } => format!("cannot {what} a file of the index"),
+            SearchError::Server { .. } => "the database of the index does not answer".to_owned(),
             _ if status == StatusCode::INTERNAL_SERVER_ERROR => "the index cannot be used".to_owned(),
             other => other.to_string(),
         };
-        let hint = if status == StatusCode::INTERNAL_SERVER_ERROR { None } else { error.hint() };
+        let hint = if status.is_server_error() { None } else { error.hint() };
         Self { hint, ..Self::new(status, detail) }
     }
 }

@@ -15,6 +15,9 @@ pub const SHARED_VARIABLE: &str = "CUEMARK_SHARED";
 /// The environment variable that says where weights are cached.
 pub const CACHE_VARIABLE: &str = "CUEMARK_CACHE";
 
+/// The environment variable that names the Python of tests that need one with packages.
+pub const PYTHON_VARIABLE: &str = "CUEMARK_PYTHON";
+
 /// The environment variable that names a file to which skipped tests add their names.
 pub const SKIPPED_VARIABLE: &str = "CUEMARK_SKIPPED_LOG";
 
@@ -53,6 +56,28 @@ pub fn weights(name: &str) -> Option<Utf8PathBuf> {
     let test = format!("{} (weights {name})", thread.name().unwrap_or("unnamed test"));
     note_skipped(&test, log.as_deref().map(Utf8Path::new));
     None
+}
+
+/// A Python that can import `module`; `None`, with a note of the calling test, when there is none.
+///
+/// It is the one that `CUEMARK_PYTHON` names, or the environment that `cargo xtask test` makes.
+pub fn python(module: &str) -> Option<Utf8PathBuf> {
+    let usual = || workspace().join("target/xtask-venv/bin/python");
+    let python = std::env::var(PYTHON_VARIABLE).map_or_else(|_| usual(), Utf8PathBuf::from);
+    let import = std::process::Command::new(&python).args(["-c", &format!("import {module}")]).output();
+    if import.is_ok_and(|output| output.status.success()) {
+        return Some(python);
+    }
+    let thread = std::thread::current();
+    let log = std::env::var(SKIPPED_VARIABLE).ok();
+    let test = format!("{} (Python package {module})", thread.name().unwrap_or("unnamed test"));
+    note_skipped(&test, log.as_deref().map(Utf8Path::new));
+    None
+}
+
+/// A folder below the build folder for what is worth keeping between runs. It may not be there yet.
+pub fn scratch(name: &str) -> Utf8PathBuf {
+    workspace().join("target/xtask").join(name)
 }
 
 fn workspace() -> &'static Utf8Path {

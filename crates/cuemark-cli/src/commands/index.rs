@@ -82,7 +82,7 @@ pub(crate) enum Action {
 /// Which index.
 #[derive(Debug, clap::Args)]
 pub(crate) struct IndexArg {
-    /// The index: a folder, or `file:DIR`.
+    /// The index: a folder, `file:DIR`, or `milvus://HOST:PORT/COLLECTION`.
     #[arg(value_name = "INDEX")]
     index: String,
     /// What to compute embeddings on: cpu, cuda, cuda:N.
@@ -248,8 +248,10 @@ fn status(index: &IndexArg, list: bool, print: Print) -> anyhow::Result<Outcome>
             vec!["moments".to_owned(), thousands(status.moments)],
             vec!["in the graph".to_owned(), thousands(status.in_graph)],
             vec!["dead".to_owned(), thousands(status.dead)],
-            vec!["on disk".to_owned(), format!("{:.1} MB", status.bytes as f64 / 1e6)],
         ];
+        if let Some(bytes) = status.bytes {
+            rows.push(vec!["on disk".to_owned(), format!("{:.1} MB", bytes as f64 / 1e6)]);
+        }
         for entry in &videos {
             let state = if entry.state == VideoState::Vanished { " (vanished)" } else { "" };
             let tags = if entry.tags.is_empty() { String::new() } else { format!(" [{}]", entry.tags.join(", ")) };

@@ -400,7 +400,7 @@ impl Engine for Embedded {
                 }
             }
         }
-        status.bytes = state.snapshot.end as u64 + state.graph.as_ref().map_or(0, |graph| graph.bytes());
+        status.bytes = Some(state.snapshot.end as u64 + state.graph.as_ref().map_or(0, |graph| graph.bytes()));
         Ok(status)
     }
 

@@ -5,17 +5,63 @@ mod evenly;
 mod graph;
 mod log;
 mod mapped;
+#[cfg(feature = "milvus")]
+mod milvus;
 mod snapshot;
 mod url;
+#[cfg(not(feature = "milvus"))]
+mod without_milvus;
 
 use cuemark_core::{Span, VideoId};
+use cuemark_formats::Overwrite;
 use serde::Serialize;
 
+#[cfg(feature = "milvus")]
+pub use self::milvus::Milvus;
 pub use embedded::Embedded;
 pub(crate) use evenly::evenly;
-pub use url::EngineUrl;
+pub use url::{CollectionLayout, EngineUrl, VectorIndex};
 
-use crate::{Embedding, Filter, Result, VideoEntry, VideoState};
+use crate::{Embedding, Filter, Manifest, Result, VideoEntry, VideoState, manifest};
+#[cfg(not(feature = "milvus"))]
+use without_milvus::Milvus;
+
+/// Refuses an address where an index is already, unless it may be replaced.
+pub(crate) fn check_free(url: &EngineUrl, overwrite: Overwrite) -> Result<()> {
+    match url {
+        EngineUrl::File(folder) => Ok(overwrite.check(&folder.join(manifest::FILE))?),
+        EngineUrl::Milvus { .. } => Milvus::check_free(url, overwrite),
+    }
+}
+
+/// Makes an empty engine at `url`, with its manifest.
+pub(crate) fn create(url: &EngineUrl, manifest: &Manifest, overwrite: Overwrite) -> Result<Box<dyn Engine>> {
+    Ok(match url {
+        EngineUrl::File(folder) => {
+            let engine = Embedded::create(folder, manifest.width, Overwrite::Force)?;
+            // The manifest last: without it there is no index.
+            manifest.write(folder, overwrite)?;
+            Box::new(engine)
+        }
+        EngineUrl::Milvus { .. } => Box::new(Milvus::create(url, manifest, overwrite)?),
+    })
+}
+
+/// Opens the engine at `url`.
+pub(crate) fn open(url: &EngineUrl) -> Result<Box<dyn Engine>> {
+    Ok(match url {
+        EngineUrl::File(folder) => Box::new(Embedded::open(folder)?),
+        EngineUrl::Milvus { .. } => Box::new(Milvus::open(url)?),
+    })
+}
+
+/// What the index at `url` is about.
+pub(crate) fn manifest(url: &EngineUrl) -> Result<Manifest> {
+    match url {
+        EngineUrl::File(folder) => Manifest::read(folder),
+        EngineUrl::Milvus { .. } => Milvus::manifest(url),
+    }
+}
 
 /// A place that keeps moments and finds those nearest to a vector. Safe to share between threads.
 pub trait Engine: Send + Sync {
@@ -171,8 +217,8 @@ pub struct Status {
     pub dead: usize,
     /// Moments that the graph covers; the others are looked at one by one.
     pub in_graph: usize,
-    /// Bytes on disk.
-    pub bytes: u64,
+    /// Bytes on disk; `None` where the engine does not say.
+    pub bytes: Option<u64>,
 }
 
 /// Something that is not as it was written.

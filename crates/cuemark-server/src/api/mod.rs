@@ -52,7 +52,8 @@ struct Description;
 /// Whether the server works. Needs no token.
 #[utoipa::path(get, path = "/api/v1/health", responses((status = 200, body = Health), (status = 500, body = Problem)))]
 pub(crate) async fn health(State(app): State<Arc<App>>) -> Result<Json<Health>, Problem> {
-    let status = app.index.engine().status()?;
+    let index = Arc::clone(&app.index);
+    let status = off_thread(move || index.engine().status()).await?;
     let version = env!("CARGO_PKG_VERSION");
     Ok(Json(Health { status: "ok", version, videos: status.videos, moments: status.moments }))
 }
@@ -68,7 +69,7 @@ pub(crate) async fn nowhere() -> Problem {
 }
 
 /// Runs something that computes or reads files, off the threads that serve.
-async fn off_thread<T: Send + 'static>(
+pub(crate) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> cuemark_search::Result<T> + Send + 'static,
 ) -> Result<T, Problem> {
     match tokio::task::spawn_blocking(work).await {

@@ -96,19 +96,19 @@ pub(crate) async fn list(
 /// One video.
 #[utoipa::path(get, path = "/api/v1/videos/{id}", params(("id" = String, Path)), responses((status = 200, body = Video), (status = 404, body = Problem)))]
 pub(crate) async fn one(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Json<Video>, Problem> {
-    Ok(Json(entry(&app, id)?.into()))
+    Ok(Json(entry(&app, id).await?.into()))
 }
 
-fn entry(app: &App, id: String) -> Result<VideoEntry, Problem> {
-    let video = VideoId::new(id);
-    Ok(app.index.engine().video(&video)?.ok_or(SearchError::UnknownVideo { video })?)
+async fn entry(app: &App, id: String) -> Result<VideoEntry, Problem> {
+    let (index, video) = (Arc::clone(&app.index), VideoId::new(id));
+    off_thread(move || index.engine().video(&video)?.ok_or(SearchError::UnknownVideo { video })).await
 }
 
 /// The file of a video: the one that was indexed, whatever the request says.
-fn file(app: &App, id: String) -> Result<Utf8PathBuf, Problem> {
+async fn file(app: &App, id: String) -> Result<Utf8PathBuf, Problem> {
     let nothing =
         || Problem::new(StatusCode::NOT_FOUND, "this video has no file").hint("it was indexed by its features");
-    entry(app, id)?.path.ok_or_else(nothing)
+    entry(app, id).await?.path.ok_or_else(nothing)
 }
 
 /// The bytes of a video, or a range of them.
@@ -119,7 +119,7 @@ pub(crate) async fn media(
     Path(id): Path<String>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let path = file(&app, id)?;
+    let path = file(&app, id).await?;
     let mut response = match ServeFile::new(path).oneshot(request).await {
         Ok(response) => response.map(Body::new),
         Err(never) => match never {},
@@ -147,7 +147,7 @@ pub(crate) async fn thumbnail(
     if !sensible {
         return Err(Problem::bad("`at` must be seconds of the video and `width` 16 to 1280 pixels"));
     }
-    let path = file(&app, id.clone())?;
+    let path = file(&app, id.clone()).await?;
     let key = (id, (10.0 * at) as u64, width);
     let kept = app.thumbnails.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
     let bytes = match kept {

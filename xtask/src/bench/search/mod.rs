@@ -1,0 +1,196 @@
+//! `bench search`: the embedded engine against hnswlib on moments of world videos through a trained bi-encoder, its growth,
+//! and the server's times.
+//!
+//! `CUEMARK_BENCH_VIDEOS` sets the number of videos; each has 136 moments. The world and the run are made once and kept
+//! below the build folder.
+
+mod http;
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
+
+use super::{Options, Report, Table};
+use crate::process::{cargo, scratch_folder, target_folder, watch, workspace};
+use crate::python;
+
+/// Videos that give a million moments.
+const VIDEOS: usize = 7_360;
+/// Moments of one.
+const PER_VIDEO: usize = 136;
+/// Moments of which the growth is shown, as far as there are so many.
+const SIZES: [usize; 3] = [10_000, 100_000, 1_000_000];
+/// Threads of each side.
+const THREADS: usize = 2;
+/// The recall at which speeds are compared.
+const RECALL: f64 = 0.95;
+
+pub(crate) fn run(_: &Options) -> Result<Report> {
+    for build in [
+        ["build", "--release", "--package", "cuemark-cli", "--bin", "cuemark"],
+        ["build", "--release", "--package", "cuemark-search", "--example", "search_speed"],
+    ] {
+        if !watch(&mut cargo(&build))?.ok {
+            bail!("our side does not build");
+        }
+    }
+    let python = python::interpreter(&[python::NUMPY, python::HNSWLIB])?;
+    let videos = std::env::var("CUEMARK_BENCH_VIDEOS").ok().and_then(|videos| videos.parse().ok()).unwrap_or(VIDEOS);
+    let folder = scratch_folder("bench-search")?;
+    let world = folder.join(format!("world-{videos}"));
+    let (run, index) = (folder.join("run"), folder.join(format!("index-{videos}")));
+    prepare(&world, &run, &index, videos)?;
+    let out = folder.join("vectors");
+    let sizes: Vec<usize> = SIZES.into_iter().filter(|size| *size <= videos * PER_VIDEO).collect();
+    let listed = sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+    let mut speed = Command::new(target_folder()?.join("release/examples/search_speed"));
+    speed.env("RAYON_NUM_THREADS", THREADS.to_string()).arg(&index).arg(&run);
+    let ours = lines(speed.arg(world.join("splits/train.jsonl")).arg(&out).arg(listed))?;
+    let mut theirs = Vec::new();
+    for (size, ours) in sizes.iter().zip(&ours) {
+        let numbers = [ours["width"].to_string(), THREADS.to_string(), size.to_string()];
+        let mut peer = Command::new(&python);
+        theirs.extend(lines(peer.arg(python::peer("hnsw_search.py")).arg(&out).args(numbers))?);
+    }
+    let served = http::measure(&python, &index, &world.join("splits/train.jsonl"), &folder)?;
+    report(&ours, &theirs, &served)
+}
+
+/// Makes the world, the run and the index where they are missing.
+fn prepare(world: &Path, run: &Path, index: &Path, videos: usize) -> Result<()> {
+    let cuemark = target_folder()?.join("release/cuemark");
+    if !world.join("manifest.json").exists() {
+        let many = videos.to_string();
+        call(Command::new(&cuemark).args(["world", "make", "--videos", &many, "--out"]).arg(world))?;
+    }
+    if !run.join("checkpoints").exists() {
+        // Twice 128 numbers: MMN's two spaces side by side.
+        let file = workspace().join("runs/rmmn/world.toml");
+        let root = format!("data.root={}", world.display());
+        let sets = ["--set", &root, "--set", "model.network.joint=128", "--set", "train.epochs=2"];
+        call(Command::new(&cuemark).arg("train").arg(file).args(sets).arg("--out").arg(run))?;
+    }
+    if !index.join("index.json").exists() {
+        let store = world.join("features-motion");
+        let mut create = Command::new(&cuemark);
+        call(create.args(["index", "create"]).arg(index).arg("--encoder").arg(run).arg("--features").arg(store))?;
+    }
+    Ok(())
+}
+
+fn report(ours: &[Value], theirs: &[Value], served: &Value) -> Result<Report> {
+    let (mine, other) = (ours.last().context("no figures of ours")?, theirs.last().context("no figures of hnswlib")?);
+    let growth = ours.iter().zip(theirs).map(|(ours, theirs)| grown(ours, theirs)).collect::<Result<_>>()?;
+    let curves = [curve("hnswlib", other), curve("ours", mine)].concat();
+    let tables = vec![
+        ratios(mine, other)?,
+        Table {
+            title: format!(
+                "Growth: ours, and hnswlib in brackets, each at its fastest point with recall@10 >= {RECALL}"
+            ),
+            header: vec![
+                "moments",
+                "build",
+                "memory of the graph",
+                "on disk",
+                "queries a second",
+                "one query",
+                "exact",
+            ],
+            rows: growth,
+        },
+        Table {
+            title: "Recall and speed as effort grows".to_owned(),
+            header: vec!["side", "candidates kept", "recall@10", "queries a second"],
+            rows: curves,
+        },
+        http::table(served)?,
+    ];
+    Ok(Report { tables, figures: json!({ "ours": ours, "hnswlib": theirs, "http": served }) })
+}
+
+fn number(value: &Value) -> Result<f64> {
+    value.as_f64().context("a figure is missing")
+}
+
+fn megabytes(bytes: f64) -> String {
+    format!("{:.0} MB", bytes / 1e6)
+}
+
+/// The largest size, side by side.
+fn ratios(ours: &Value, theirs: &Value) -> Result<Table> {
+    let (mine, other) = (fastest(ours)?, fastest(theirs)?);
+    let (graph, memory) = (number(&ours["graph_bytes"])?, number(&theirs["bytes"])?);
+    let (build, their_build) = (number(&ours["build_s"])?, number(&theirs["build_s"])?);
+    let row = |what: &str, theirs: String, ours: String, ratio: f64, goal: &str| {
+        vec![what.to_owned(), theirs, ours, format!("{ratio:.2}x"), goal.to_owned()]
+    };
+    let rows = vec![
+        row(
+            &format!("queries a second at recall@10 >= {RECALL}"),
+            format!("{:.0} (recall {:.3})", other.1, other.0),
+            format!("{:.0} (recall {:.3})", mine.1, mine.0),
+            mine.1 / other.1,
+            ">= 1.0x",
+        ),
+        row("memory of the graph", megabytes(memory), megabytes(graph), graph / memory, "<= 0.6x"),
+        row("build", format!("{their_build:.1} s"), format!("{build:.1} s"), their_build / build, ">= 0.8x"),
+    ];
+    let title = format!("{} moments of {} numbers, {THREADS} threads", ours["moments"], ours["width"]);
+    Ok(Table { title, header: vec!["what", "hnswlib", "ours", "ratio", "goal"], rows })
+}
+
+/// One size.
+fn grown(ours: &Value, theirs: &Value) -> Result<Vec<String>> {
+    let (mine, other) = (fastest(ours)?, fastest(theirs)?);
+    let points = ours["points"].as_array().cloned().unwrap_or_default();
+    let same = |point: &&Value| point["qps"].as_f64() == Some(mine.1);
+    let median = points.iter().find(same).and_then(|point| point["median_ms"].as_f64()).unwrap_or(0.0);
+    Ok(vec![
+        ours["moments"].to_string(),
+        format!("{:.1} s ({:.1} s)", number(&ours["build_s"])?, number(&theirs["build_s"])?),
+        format!("{} ({})", megabytes(number(&ours["graph_bytes"])?), megabytes(number(&theirs["bytes"])?)),
+        megabytes(number(&ours["disk_bytes"])?),
+        format!("{:.0} ({:.0})", mine.1, other.1),
+        format!("{median:.2} ms"),
+        format!("{:.1} ms", number(&ours["exact_ms"])?),
+    ])
+}
+
+fn curve(side: &str, told: &Value) -> Vec<Vec<String>> {
+    let points = told["points"].as_array().cloned().unwrap_or_default();
+    let cell = |point: &Value| {
+        let (recall, qps) = (point["recall"].as_f64().unwrap_or(0.0), point["qps"].as_f64().unwrap_or(0.0));
+        vec![side.to_owned(), point["expansion"].to_string(), format!("{recall:.4}"), format!("{qps:.0}")]
+    };
+    points.iter().map(cell).collect()
+}
+
+/// Recall and speed of the fastest point that finds enough.
+fn fastest(told: &Value) -> Result<(f64, f64)> {
+    let points = told["points"].as_array().context("no points")?;
+    let pair = |point: &Value| Some((point["recall"].as_f64()?, point["qps"].as_f64()?));
+    let good = points.iter().filter_map(pair).filter(|(recall, _)| *recall >= RECALL);
+    good.max_by(|a, b| a.1.total_cmp(&b.1)).with_context(|| format!("no point with recall {RECALL}: {told}"))
+}
+
+fn call(command: &mut Command) -> Result<()> {
+    let name = format!("{command:?}");
+    if !command.status().context(name.clone())?.success() {
+        bail!("{name} did not end well");
+    }
+    Ok(())
+}
+
+/// Runs a side and reads the lines it prints.
+fn lines(command: &mut Command) -> Result<Vec<Value>> {
+    let name = format!("{command:?}");
+    let output = command.stderr(std::process::Stdio::inherit()).output().context(name.clone())?;
+    if !output.status.success() {
+        bail!("{name} did not end well");
+    }
+    let text = String::from_utf8(output.stdout)?;
+    text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+}
