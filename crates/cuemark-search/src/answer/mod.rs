@@ -9,6 +9,7 @@
 mod background;
 mod calibration;
 mod explain;
+mod json;
 mod question;
 
 use cuemark_core::{Nms, Span, VideoId};
