@@ -127,6 +127,9 @@ pub(super) fn answer_sentences(stage: &mut Stage<'_>) -> anyhow::Result<()> {
         }
         told.push(json!({ "sentence": truth.query.text, "answers": found }));
     }
+    if stage.quick {
+        say("  (one epoch teaches little; without `--quick` the answers are better)");
+    }
     stage.answers = told;
     Ok(())
 }

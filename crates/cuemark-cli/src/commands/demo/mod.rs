@@ -51,6 +51,7 @@ pub(crate) struct Args {
 struct Stage<'a> {
     out: &'a Utf8Path,
     matrix: MatrixFile,
+    quick: bool,
     expanded: Expanded,
     settings: Settings<'a>,
     account: Option<Account>,
@@ -95,6 +96,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut stage = Stage {
         out: &out,
         matrix,
+        quick: args.quick,
         expanded,
         settings,
         account: None,
