@@ -58,6 +58,29 @@ pub(crate) struct TruthArgs {
     how: TruthReading,
 }
 
+/// The queries that a command works on.
+#[derive(Debug, Args)]
+pub(crate) struct QueriesArg {
+    /// The queries, in any truth layout.
+    #[arg(long = "in", value_name = "FILE")]
+    pub(crate) input: Utf8PathBuf,
+    /// Their layout, when the content does not tell; `cuemark data list --formats` names them.
+    #[arg(long, value_name = "FORMAT")]
+    truth_format: Option<String>,
+}
+
+impl QueriesArg {
+    pub(crate) fn read(&self) -> anyhow::Result<Vec<Truth>> {
+        let format = self.truth_format.as_deref().map(str::parse::<TruthFormat>).transpose()?;
+        Ok(cuemark_data::read_truth(&Source::new(&self.input), format, &ReadOptions::default())?.queries)
+    }
+}
+
+/// The queries of a file that goes with them, whose layout its content tells.
+pub(crate) fn read_queries(path: &Utf8PathBuf) -> anyhow::Result<Vec<Truth>> {
+    Ok(cuemark_data::read_truth(&Source::new(path), None, &ReadOptions::default())?.queries)
+}
+
 /// As [`TruthArgs`], where there may be none.
 #[derive(Debug, Args)]
 pub(crate) struct OptionalTruthArgs {

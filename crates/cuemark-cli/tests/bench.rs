@@ -186,6 +186,29 @@ fn ctrl_c_leaves_a_correct_account_and_the_next_run_finishes() {
 }
 
 #[test]
+fn a_cell_too_many_for_the_memory_is_set_back_and_finished_later() {
+    let scene = Scene::new(60, "");
+    assert_eq!(scene.bench(&[]).0, 0);
+    // Two more like the finished one. Its note says that a cell needs next to nothing, so both begin; side by side they
+    // need more than there is, and one has to wait for the other.
+    let note = scene.path(&format!("out/cells/{MODEL}/done.json"));
+    let mut done: Value = serde_json::from_slice(&std::fs::read(&note).unwrap()).unwrap();
+    let peak = done["peak_mib"].as_u64().unwrap();
+    done["peak_mib"] = 1.into();
+    std::fs::write(&note, done.to_string()).unwrap();
+    let more = |name: &str| {
+        format!("[[model]]\nname = '2d-tan'\nvariant = '{name}'\nrun = 'run.toml'\nset = {{ train.epochs = 60 }}\n")
+    };
+    scene.write_matrix(60, &(more("one") + &more("two")));
+    let memory = format!("{}MiB", peak + peak / 5);
+    let output = scene.cuemark(&["bench", "small.toml", "--out", "out", "--json", "--jobs", "2", "--memory", &memory]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let (code, told) = read(&output);
+    assert_eq!((code, states(&told["account"])), (0, vec!["before", "before", "before", "done", "done"]), "{said}");
+    assert_eq!(said.matches("set back for want of memory").count(), 1, "{said}");
+}
+
+#[test]
 fn a_full_disk_fails_cells_and_not_the_account() {
     let scene = Scene::new(1, "");
     // No file may grow past 16 KiB: notes and small answers fit, a checkpoint does not. As on a full disk, writing fails.

@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop loudly.
 
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 use cuemark_testkit::{fixture, shared};
 use serde_json::Value;
@@ -191,7 +194,47 @@ fn predict_all_on_activitynet_is_the_share_of_long_moments() {
 }
 
 #[test]
-fn the_quick_demo_shows_a_gap_for_guesses_and_none_for_the_oracle() {
+fn commands_whose_hint_names_the_truth_format_take_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(at("queries.txt"), "AO8RW 0.0 6.9##a person puts a book down\n").unwrap();
+    std::fs::write(at("gibberish.txt"), "what is this\n").unwrap();
+    let commands: [&[&str]; 5] = [
+        &["text", "parse"],
+        &["text-bias", "--mode", "mask-verb"],
+        &["rank", "rewrite"],
+        &["rank", "candidates", "--captions", &at("queries.txt")],
+        &["pool", "make"],
+    ];
+    for (number, command) in commands.into_iter().enumerate() {
+        let (input, out) = (at("gibberish.txt"), at(&format!("out-{number}")));
+        let refused = cuemark(&[command, &["--in", &input, "--out", &out]].concat());
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(
+            refused.status.code() == Some(1) && said.contains("hint: name the layout with `--truth-format`"),
+            "{said}"
+        );
+        let named = [command, &["--in", &input, "--out", &out, "--truth-format", "charades-sta"]].concat();
+        let refused = cuemark(&named);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(1) && said.contains("gibberish.txt:1"), "{said}");
+    }
+    let found = json(&[
+        "text",
+        "parse",
+        "--in",
+        &at("queries.txt"),
+        "--truth-format",
+        "charades-sta",
+        "--out",
+        &at("p"),
+        "--json",
+    ]);
+    assert_eq!(found["queries"], 1);
+}
+
+#[test]
+fn the_quick_demo_shows_a_gap_for_guesses_and_answers_from_an_index() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
     let found = json(&["demo", "--quick", "--out", out, "--json"]);
@@ -203,6 +246,41 @@ fn the_quick_demo_shows_a_gap_for_guesses_and_none_for_the_oracle() {
     };
     assert!(of("bias-mode", "test-iid") > of("bias-mode", "test-ood") + 0.1);
     assert_eq!((of("oracle", "test-iid"), of("oracle", "test-ood")), (1.0, 1.0));
-    // A second run uses what is finished.
-    assert!(cuemark(&["demo", "--quick", "--out", out]).status.success());
+    // The index has the test videos as files that can be played, and answered three sentences.
+    let videos = found["index"]["status"]["videos"].as_u64().unwrap();
+    assert_eq!(found["answers"].as_array().unwrap().len(), 3);
+    for asked in found["answers"].as_array().unwrap() {
+        assert_eq!(asked["answers"].as_array().unwrap().len(), 3, "{asked}");
+    }
+    let index = format!("{out}/index");
+    let sentence = found["answers"][0]["sentence"].as_str().unwrap();
+    let asked = json(&["search", &index, sentence, "--least", "0", "--json"]);
+    assert_eq!(asked["answers"][0]["span"], found["answers"][0]["answers"][0]["span"]);
+    assert!(Path::new(asked["answers"][0]["path"].as_str().unwrap()).is_file());
+
+    // A second run uses what is finished, and serves it when asked to.
+    let mut again = Command::new(env!("CARGO_BIN_EXE_cuemark"));
+    again.args(["demo", "--quick", "--out", out, "--serve", "--listen", "127.0.0.1:0"]);
+    let mut again = again.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(again.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let address = said.find_map(|line| Some(line.split_once("the search page is at http://")?.1.to_owned())).unwrap();
+    let mut connection = TcpStream::connect(address.split(' ').next().unwrap()).unwrap();
+    connection.write_all(b"GET /api/v1/videos HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let mut reply = String::new();
+    connection.read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
+    assert!(Command::new("kill").args(["-INT", &again.id().to_string()]).status().unwrap().success());
+    let output = again.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("report: "), "the results come before the page");
+
+    // Where there is no ffmpeg the index is made of features, and the demo says so.
+    std::fs::remove_dir_all(&index).unwrap();
+    let mut without = Command::new(env!("CARGO_BIN_EXE_cuemark"));
+    let without = without.args(["demo", "--quick", "--out", out, "--json"]).env("PATH", "").output().unwrap();
+    let said = String::from_utf8_lossy(&without.stderr).into_owned();
+    assert!(without.status.success() && said.contains("there is no program `ffmpeg`"), "{said}");
+    let found: Value = serde_json::from_slice(&without.stdout).unwrap();
+    assert_eq!(found["index"]["status"]["videos"], videos);
+    assert!(json(&["search", &index, sentence, "--least", "0", "--json"])["answers"][0]["path"].is_null());
 }

@@ -1,6 +1,6 @@
 //! Greedy non-maximum suppression: a named step, never a hidden part of a metric.
 
-use crate::{Iou, Prediction, Span, VideoId};
+use crate::{Iou, Prediction, Progress, Span, Stopped, VideoId};
 
 /// Walks a ranked list and keeps a prediction when its overlap with every kept one **of the same video** is at most `threshold`.
 ///
@@ -35,11 +35,27 @@ impl Nms {
 
     /// As [`Nms::keep`], for a list of `len` in the caller's own layout: `at` gives the video and span at a position.
     pub fn keep_by<'a>(&self, len: usize, at: impl Fn(usize) -> (Option<&'a VideoId>, Span)) -> Vec<usize> {
+        // Nobody has this progress who could stop it.
+        self.keep_watched(len, at, &Progress::new()).unwrap_or_default()
+    }
+
+    /// As [`Nms::keep_by`]; `progress` counts positions and can call the work off.
+    ///
+    /// # Errors
+    /// When it was called off.
+    pub fn keep_watched<'a>(
+        &self,
+        len: usize,
+        at: impl Fn(usize) -> (Option<&'a VideoId>, Span),
+        progress: &Progress,
+    ) -> Result<Vec<usize>, Stopped> {
+        progress.expect(len);
         let mut kept: Vec<usize> = Vec::new();
         for position in 0..len {
             if kept.len() == self.limit {
                 break;
             }
+            progress.advance(1)?;
             let (video, span) = at(position);
             let suppressed = kept.iter().any(|&earlier| {
                 let (kept_video, kept_span) = at(earlier);
@@ -49,6 +65,6 @@ impl Nms {
                 kept.push(position);
             }
         }
-        kept
+        Ok(kept)
     }
 }

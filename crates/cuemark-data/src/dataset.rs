@@ -1,9 +1,10 @@
 //! A dataset's folder, read.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{QueryId, Split, VideoId};
+use cuemark_core::{Progress, QueryId, Split, VideoId};
 use cuemark_formats::Source;
 use indexmap::IndexMap;
 use rayon::prelude::*;
@@ -29,7 +30,22 @@ pub struct Dataset {
 /// # Errors
 /// When a file cannot be read, or nothing that belongs to the dataset is there.
 pub fn load(card: &'static DatasetCard, root: &Utf8Path, options: &ReadOptions) -> Result<Dataset> {
-    let found: Vec<(&FileCard, Option<Source>)> = card.files.iter().map(|file| (file, locate(root, file))).collect();
+    load_watched(card, root, options, &Arc::new(Progress::new()))
+}
+
+/// As [`load`]; `progress` counts the bytes of the splits' files and can call the reading off.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_watched(
+    card: &'static DatasetCard,
+    root: &Utf8Path,
+    options: &ReadOptions,
+    progress: &Arc<Progress>,
+) -> Result<Dataset> {
+    let located = card.files.iter().map(|file| (file, locate(root, file)));
+    let watched = located.map(|(file, source)| (file, source.map(|source| source.watched(progress.clone()))));
+    let found: Vec<(&FileCard, Option<Source>)> = watched.collect();
     let has_side = || card.sides.iter().flat_map(|side| side.paths).any(|path| Source::find(root, path).is_some());
     if found.iter().all(|(_, source)| source.is_none()) && !has_side() {
         let paths =
@@ -43,6 +59,7 @@ pub fn load(card: &'static DatasetCard, root: &Utf8Path, options: &ReadOptions) 
         .filter_map(|(file, source)| source.as_ref().map(|source| (source.path(), (source, file.layout))))
         .collect();
     let files: Vec<&(&Source, &Layout)> = sources.values().collect();
+    progress.expect(files.iter().filter_map(|(source, _)| source.size()).sum::<u64>() as usize);
     let read: Vec<_> = files.par_iter().map(|(source, layout)| (layout.read)(source, options)).collect();
     let mut parts: Vec<(&Utf8Path, Split)> = Vec::new();
     for (path, splits) in sources.keys().zip(read) {

@@ -1,6 +1,6 @@
 //! What can go wrong while a protocol works, said so that a person can act on it.
 
-use cuemark_core::{QueryId, VideoId};
+use cuemark_core::{QueryId, Stopped, VideoId};
 use cuemark_formats::ReadError;
 use cuemark_text::similarity::SimilarityError;
 
@@ -110,6 +110,9 @@ pub enum ProtocolError {
         /// The names there are.
         known: Vec<&'static str>,
     },
+    /// Called off through [`cuemark_core::Progress`].
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// A picture could not be drawn.
     #[error("cannot draw `{path}`: {problem}")]
     Plot {
@@ -143,7 +146,11 @@ impl ProtocolError {
             Self::TooFew { .. } => Some("give more videos, or another share".to_owned()),
             Self::NoSplit { known, .. } if known.is_empty() => None,
             Self::NoSplit { known, .. } => Some(format!("found: {}", known.join(", "))),
-            Self::Option { .. } | Self::Plot { .. } | Self::Ratings { .. } | Self::Program { .. } => None,
+            Self::Option { .. }
+            | Self::Plot { .. }
+            | Self::Ratings { .. }
+            | Self::Program { .. }
+            | Self::Stopped(_) => None,
         }
     }
 }

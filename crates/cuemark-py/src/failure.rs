@@ -5,6 +5,8 @@ use cuemark_data::DataError;
 use cuemark_formats::{ReadError, UnknownFormat};
 use cuemark_metrics::EvalError;
 use cuemark_protocols::ProtocolError;
+use cuemark_search::SearchError;
+use cuemark_tensor::UnknownDevice;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -27,6 +29,12 @@ pub(crate) enum Failure {
     /// A protocol.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
+    /// An index or its encoder.
+    #[error(transparent)]
+    Search(#[from] SearchError),
+    /// The name of a device.
+    #[error(transparent)]
+    Device(#[from] UnknownDevice),
     /// The name of a prediction layout.
     #[error(transparent)]
     Format(#[from] UnknownFormat),
@@ -87,12 +95,28 @@ impl Failure {
         }
     }
 
+    /// What went wrong, with its causes; one that is quoted already is not said twice.
+    fn message(&self) -> String {
+        let mut message = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if !message.contains(&text) {
+                message = format!("{message}: {text}");
+            }
+            cause = error.source();
+        }
+        message
+    }
+
     fn hint(&self) -> Option<String> {
         match self {
             Self::Read(error) => error.hint(),
             Self::Data(error) => error.hint(),
             Self::Eval(error) => error.hint(),
             Self::Protocol(error) => error.hint(),
+            Self::Search(error) => error.hint(),
+            Self::Device(error) => Some(error.hint().to_owned()),
             Self::Format(error) => Some(error.hint()),
             Self::Argument { hint, .. } | Self::Type { hint, .. } => hint.clone(),
             Self::Stopped(_) | Self::Python(_) => None,
@@ -106,7 +130,10 @@ impl Failure {
             | Self::Data(DataError::Read(ReadError::Io { .. }) | DataError::NothingThere { .. })
             | Self::Protocol(ProtocolError::File(
                 ReadError::Io { .. } | ReadError::Write { .. } | ReadError::Exists { .. },
-            )) => "CuemarkFileError",
+            ))
+            | Self::Search(
+                SearchError::Io { .. } | SearchError::NoIndex { .. } | SearchError::Read(ReadError::Io { .. }),
+            ) => "CuemarkFileError",
             Self::Type { .. } => "CuemarkTypeError",
             _ => "CuemarkError",
         }
@@ -120,7 +147,7 @@ impl From<Failure> for PyErr {
             failure => failure,
         };
         Python::attach(|py| match class(py, failure.class()) {
-            Ok(class) => PyErr::from_type(class, (failure.to_string(), failure.hint())),
+            Ok(class) => PyErr::from_type(class, (failure.message(), failure.hint())),
             Err(error) => error,
         })
     }

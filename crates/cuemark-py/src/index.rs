@@ -1,4 +1,331 @@
-//! The place of `cuemark.Index(path).search("…")`.
-//!
-//! It needs the search crate, which is not there yet: this file will hold the class, `lib.rs` one line that exports it,
-//! and `python/cuemark/__init__.py` one that names it. Until then `cuemark` has no attribute `Index`.
+//! `cuemark.Index`: a sentence in, ranked moments out.
+
+use std::sync::Arc;
+
+use cuemark_core::{Moment, Progress, Span, VideoId};
+use cuemark_search::{Effort, EngineUrl, Filter, MatchedWord, Question, Stages, VideoEntry, encoder};
+use indexmap::IndexMap;
+use numpy::PyArray1;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::Value;
+
+use crate::arguments::{needed_path, type_name, words};
+use crate::failure::{Failure, Result};
+use crate::tables;
+use crate::watch::{Audience, watched};
+
+/// The most answers to one question, as in the program.
+const MOST: usize = 1000;
+
+/// A searchable collection of videos, as `cuemark index create` makes it. Threads may share one.
+///
+/// It is opened with the encoder that made it, which is read from where it lay then, and stays as it was: what the program
+/// adds later is found by opening it again. `device` is `cpu`; wheels have no GPU support.
+#[pyclass(frozen, module = "cuemark")]
+pub(crate) struct Index {
+    inner: cuemark_search::Index,
+    path: String,
+}
+
+/// The moments that answer one question, best first: a sequence of `Answer`.
+#[pyclass(frozen, sequence, module = "cuemark")]
+pub(crate) struct Answers {
+    likely: Vec<Py<Answer>>,
+    json: Value,
+    found: cuemark_search::Answers,
+}
+
+/// Walks over answers, best first.
+#[pyclass(module = "cuemark")]
+pub(crate) struct AnswerIterator {
+    /// Best last.
+    left: Vec<Py<Answer>>,
+}
+
+/// One moment that answers a question, and why.
+#[pyclass(frozen, module = "cuemark")]
+pub(crate) struct Answer {
+    inner: cuemark_search::Answer,
+    path: Option<String>,
+}
+
+#[pymethods]
+impl Index {
+    #[new]
+    #[pyo3(signature = (path: "str | os.PathLike[str]", *, device = "cpu"))]
+    fn new<'py>(py: Python<'py>, path: &Bound<'py, PyAny>, device: &str) -> Result<Self> {
+        let path = needed_path(path, "path")?.into_string();
+        let inner = watched(py, &Audience::Nobody, "opening", &Arc::new(Progress::new()), || {
+            let url: EngineUrl = path.parse()?;
+            let manifest = cuemark_search::Index::manifest_of(&url)?;
+            let encoder = encoder::open(&manifest.encoder, None, &cuemark_tensor::device(device)?)?;
+            Ok(cuemark_search::Index::open(&url, encoder)?)
+        })?;
+        Ok(Self { inner, path })
+    }
+
+    /// The moments that `sentence` describes, best first.
+    ///
+    /// Words of it that begin with `-` are not wanted, nor is what `unwanted` says. `like` is an `Answer`, or a video's
+    /// name with a start and an end in seconds: moments like that one are looked for, with or without a sentence. `video`
+    /// and `tags` say where to look (with several tags a video must have all), `within` in which stretch of a video, in
+    /// seconds. At most `top` answers are given, none less likely than `least`; of two answers of one video that overlap by
+    /// more than `nms` the better one stays. `exact` looks at every moment instead of walking the graph, `two_stage`
+    /// chooses so many videos first. The flags of `cuemark search` are the same (`--limit` is `top`, `--not` is `unwanted`).
+    #[pyo3(signature = (
+        sentence: "str | None" = None, *, top = 10, video: "str | Sequence[str] | None" = None,
+        tags: "str | Sequence[str] | None" = None, within: "tuple[float, float] | None" = None,
+        unwanted: "str | Sequence[str] | None" = None, like: "Answer | tuple[str, float, float] | None" = None,
+        least = 0.1, nms = 0.5, exact = false, two_stage: "int | None" = None
+    ) -> "Answers")]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        sentence: Option<&str>,
+        top: usize,
+        video: Option<&Bound<'py, PyAny>>,
+        tags: Option<&Bound<'py, PyAny>>,
+        within: Option<&Bound<'py, PyAny>>,
+        unwanted: Option<&Bound<'py, PyAny>>,
+        like: Option<&Bound<'py, PyAny>>,
+        least: f64,
+        nms: f64,
+        exact: bool,
+        two_stage: Option<usize>,
+    ) -> Result<Answers> {
+        let list = |object: Option<&Bound<'py, PyAny>>, argument| object.map(|object| words(object, argument));
+        let mut question = sentence.map_or_else(Question::default, Question::new);
+        question.not.extend(list(unwanted, "unwanted").transpose()?.unwrap_or_default());
+        question.like = like.map(moment).transpose()?;
+        let videos = list(video, "video").transpose()?;
+        question.filter = Filter {
+            videos: videos.map(|names| names.into_iter().map(VideoId::new).collect()),
+            tags: list(tags, "tags").transpose()?.unwrap_or_default(),
+            within: within.map(stretch).transpose()?,
+        };
+        (question.limit, question.least, question.nms) = (top.clamp(1, MOST), least, nms);
+        question.effort = if exact { Effort::Exact } else { Effort::Approximate };
+        question.stages = two_stage.map_or(Stages::One, |videos| Stages::Two { videos });
+        let (found, json) = watched(py, &Audience::Nobody, "searching", &Arc::new(Progress::new()), || {
+            let found = self.inner.answer(&question)?;
+            let json = self.inner.json(sentence, &found)?;
+            Ok((found, json))
+        })?;
+        let listed = json["answers"].as_array().into_iter().flatten();
+        let paths = listed.map(|answer| answer["path"].as_str().map(str::to_owned));
+        let likely =
+            found.likely().iter().zip(paths).map(|(inner, path)| Py::new(py, Answer { inner: inner.clone(), path }));
+        Ok(Answers { likely: likely.collect::<PyResult<_>>()?, json, found })
+    }
+
+    /// Where it lies.
+    #[getter]
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What made its embeddings: a run folder, or an encoder's name.
+    #[getter]
+    fn encoder(&self) -> &str {
+        &self.inner.manifest().encoder
+    }
+
+    /// Names of its videos, sorted; videos whose file has vanished are among them and are not found.
+    #[getter]
+    fn videos(&self) -> Result<Vec<String>> {
+        Ok(self.inner.engine().videos()?.iter().map(|entry| entry.id.to_string()).collect())
+    }
+
+    /// Videos, moments, bytes: what `cuemark index status --json` says under `status`.
+    #[pyo3(signature = () -> "dict[str, Any]")]
+    fn status<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        tables::to_python(py, &self.inner.engine().status()?)
+    }
+
+    /// One row per video: `video`, `path`, `duration` (seconds), `tags`, `state`; needs pandas.
+    #[pyo3(signature = () -> "DataFrame")]
+    fn to_pandas<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let entries = self.inner.engine().videos()?;
+        let columns = PyDict::new(py);
+        columns.set_item("video", entries.iter().map(|entry| entry.id.as_str()).collect::<Vec<_>>())?;
+        let path = |entry: &VideoEntry| entry.path.as_ref().map(ToString::to_string);
+        columns.set_item("path", entries.iter().map(path).collect::<Vec<_>>())?;
+        columns.set_item("duration", PyArray1::from_iter(py, entries.iter().map(|entry| entry.duration)))?;
+        columns.set_item("tags", entries.iter().map(|entry| entry.tags.clone()).collect::<Vec<_>>())?;
+        let state = |entry: &VideoEntry| tables::to_python(py, &entry.state);
+        columns.set_item("state", entries.iter().map(state).collect::<Result<Vec<_>>>()?)?;
+        tables::frame(py, &columns)
+    }
+
+    /// Videos.
+    fn __len__(&self) -> Result<usize> {
+        Ok(self.inner.engine().status()?.videos)
+    }
+
+    fn __repr__(&self) -> Result<String> {
+        let status = self.inner.engine().status()?;
+        Ok(format!("<cuemark.Index `{}`: {} moments of {} videos>", self.path, status.moments, status.videos))
+    }
+}
+
+/// A stretch of a video from `(start, end)` in seconds.
+fn stretch(object: &Bound<'_, PyAny>) -> Result<Span> {
+    let (start, end): (f64, f64) = object
+        .extract()
+        .map_err(|_| Failure::wrong_type("within", format!("a `{}` is not (start, end)", type_name(object))))?;
+    span(start, end, "within")
+}
+
+/// A moment from an answer, or from `(video, start, end)`.
+fn moment(object: &Bound<'_, PyAny>) -> Result<Moment> {
+    if let Ok(answer) = object.cast::<Answer>() {
+        let answer = &answer.get().inner;
+        return Ok(Moment { video: answer.video.clone(), span: answer.span });
+    }
+    let (video, start, end): (String, f64, f64) = object.extract().map_err(|_| {
+        let kind = type_name(object);
+        Failure::wrong_type("like", format!("a `{kind}` is neither an Answer nor (video, start, end)"))
+    })?;
+    Ok(Moment { video: VideoId::new(video), span: span(start, end, "like")? })
+}
+
+fn span(start: f64, end: f64, argument: &str) -> Result<Span> {
+    Span::new(start, end).map_err(|error| Failure::argument(argument, error))
+}
+
+#[pymethods]
+impl Answers {
+    /// How many more there were, each less likely than asked for.
+    #[getter]
+    fn below_least(&self) -> usize {
+        self.found.moments.len() - self.likely.len()
+    }
+
+    /// How likely the best of all is, also where none was likely enough; `None` when nothing was found.
+    #[getter]
+    fn best_probability(&self) -> Option<f64> {
+        self.found.moments.first().map(|answer| answer.probability)
+    }
+
+    /// Words of the question that mean nothing to the encoder.
+    #[getter]
+    fn unknown_words(&self) -> Vec<String> {
+        self.found.unknown_words.clone()
+    }
+
+    /// What `cuemark search --json` prints.
+    #[pyo3(signature = () -> "dict[str, Any]")]
+    fn to_dict<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        tables::to_python(py, &self.json)
+    }
+
+    /// One row per answer, best first: `video`, `start`, `end` (seconds), `probability`, `score`, `path`; needs pandas.
+    #[pyo3(signature = () -> "DataFrame")]
+    fn to_pandas<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let listed = self.found.likely();
+        let numbers = |number: fn(&cuemark_search::Answer) -> f64| PyArray1::from_iter(py, listed.iter().map(number));
+        let columns = PyDict::new(py);
+        columns.set_item("video", listed.iter().map(|answer| answer.video.as_str()).collect::<Vec<_>>())?;
+        columns.set_item("start", numbers(|answer| answer.span.start()))?;
+        columns.set_item("end", numbers(|answer| answer.span.end()))?;
+        columns.set_item("probability", numbers(|answer| answer.probability))?;
+        columns.set_item("score", numbers(|answer| f64::from(answer.score)))?;
+        columns.set_item("path", self.likely.iter().map(|answer| answer.get().path.clone()).collect::<Vec<_>>())?;
+        tables::frame(py, &columns)
+    }
+
+    fn __len__(&self) -> usize {
+        self.likely.len()
+    }
+
+    fn __getitem__(&self, py: Python<'_>, place: isize) -> PyResult<Py<Answer>> {
+        let count = self.likely.len();
+        let from_start = if place < 0 { place.checked_add_unsigned(count) } else { Some(place) };
+        let answer = from_start.and_then(|place| self.likely.get(usize::try_from(place).ok()?));
+        answer
+            .map(|answer| answer.clone_ref(py))
+            .ok_or_else(|| PyIndexError::new_err(format!("there are {count} answers")))
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> AnswerIterator {
+        AnswerIterator { left: self.likely.iter().rev().map(|answer| answer.clone_ref(py)).collect() }
+    }
+
+    fn __repr__(&self) -> String {
+        let query = self.json["query"].as_str().unwrap_or_default();
+        format!("<cuemark.Answers to {query:?}: {}, {} less likely>", self.likely.len(), self.below_least())
+    }
+}
+
+#[pymethods]
+impl AnswerIterator {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&mut self) -> Option<Py<Answer>> {
+        self.left.pop()
+    }
+}
+
+#[pymethods]
+impl Answer {
+    /// The video's name.
+    #[getter]
+    fn video(&self) -> &str {
+        self.inner.video.as_str()
+    }
+
+    /// Where it begins, in seconds.
+    #[getter]
+    fn start(&self) -> f64 {
+        self.inner.span.start()
+    }
+
+    /// Where it ends, in seconds.
+    #[getter]
+    fn end(&self) -> f64 {
+        self.inner.span.end()
+    }
+
+    /// How likely it is that this answers the question, given how the question scores against the rest of the index.
+    #[getter]
+    fn probability(&self) -> f64 {
+        self.inner.probability
+    }
+
+    /// The cosine between question and moment, less what is not wanted.
+    #[getter]
+    fn score(&self) -> f64 {
+        self.inner.score.into()
+    }
+
+    /// The words it hangs on, the weightiest first, each with its share: how far the score falls without it.
+    #[getter]
+    fn words(&self) -> IndexMap<String, f64> {
+        let pair = |word: &MatchedWord| (word.word.clone(), word.share);
+        self.inner.words.iter().map(pair).collect()
+    }
+
+    /// What was recognised there and is near the question, the nearest first, each with its share in the score. Empty for
+    /// encoders that recognise nothing by name.
+    #[getter]
+    fn concepts(&self) -> IndexMap<String, f64> {
+        self.inner.concepts.iter().map(|seen| (seen.concept.clone(), seen.share)).collect()
+    }
+
+    /// The video's file; `None` where the video is known by its features only.
+    #[getter]
+    fn path(&self) -> Option<&str> {
+        self.path.as_deref()
+    }
+
+    fn __repr__(&self) -> String {
+        let answer = &self.inner;
+        let (start, end) = (answer.span.start(), answer.span.end());
+        format!("<cuemark.Answer {} [{start}, {end}] s, probability {:.2}>", answer.video, answer.probability)
+    }
+}

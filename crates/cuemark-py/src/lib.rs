@@ -40,6 +40,8 @@ mod _native {
     #[pymodule_export]
     use crate::evaluation::{Evaluation, evaluate};
     #[pymodule_export]
+    use crate::index::{Answer, AnswerIterator, Answers, Index};
+    #[pymodule_export]
     use crate::kde::{Kde, kde};
     #[pymodule_export]
     use crate::predictions::{Predictions, read_predictions};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use cuemark_core::Progress;
+use cuemark_core::{Progress, Truth};
 use cuemark_protocols::splits::{
     self, CdOptions, Centre, CentreOptions, OodCut, StandardOptions, StandardTest, Ties, hash_inputs, write_folder,
 };
@@ -33,12 +33,13 @@ fn make<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
     progress: Option<&Bound<'py, PyAny>>,
-    protocol: impl FnOnce(&[cuemark_core::Truth]) -> cuemark_protocols::Result<splits::MadeSplits> + Send,
+    protocol: impl FnOnce(&[Truth], &Progress) -> cuemark_protocols::Result<splits::MadeSplits> + Send,
 ) -> Result<MadeSplits> {
     let audience = Audience::of(py, progress)?;
     let truth = TruthArgument::of(data, "data", &TruthReading::default())?;
     let (split, _) = read_all(py, &audience, truth, Vec::new())?;
-    let made = watched(py, &audience, "splitting", &Arc::new(Progress::new()), || Ok(protocol(&split.queries)?))?;
+    let progress = Arc::new(Progress::new());
+    let made = watched(py, &audience, "splitting", &progress, || Ok(protocol(&split.queries, &progress)?))?;
     Ok(match data.cast::<Dataset>() {
         Ok(dataset) => MadeSplits::of(made, dataset.get().inner()),
         Err(_) => MadeSplits { made, dataset: split.name.clone(), files: None },
@@ -73,7 +74,7 @@ pub(crate) fn cd<'py>(
         max_ood_length,
         seed,
     };
-    make(py, data, progress, |truths| splits::cd(truths, &options))
+    make(py, data, progress, |truths, progress| splits::cd_watched(truths, &options, progress))
 }
 
 /// The last tenth by moment centre is test-ood, of each video (`centre="video"`) or of each query (`"pair"`).
@@ -90,7 +91,7 @@ pub(crate) fn centre<'py>(
 ) -> Result<MadeSplits> {
     let centre = one_of("centre", centre, &[("video", Centre::Video), ("pair", Centre::Pair)])?;
     let options = CentreOptions { centre, seed };
-    make(py, data, progress, |truths| splits::centre(truths, &options))
+    make(py, data, progress, |truths, _| splits::centre(truths, &options))
 }
 
 /// The published parts, with a validation split cut where none is published.
@@ -121,8 +122,11 @@ pub(crate) fn audit<'py>(
 ) -> Result<Bound<'py, PyAny>> {
     let folder = needed_path(folder, "folder")?;
     let audience = Audience::of(py, progress)?;
-    let report = watched(py, &audience, "auditing", &Arc::new(Progress::new()), || {
-        Ok(splits::audit::audit(&splits::read_folder(&folder)?, &first_verb, seed)?)
+    let progress = Arc::new(Progress::new());
+    let read = watched(py, &audience, "reading", &progress, || Ok(splits::read_folder_watched(&folder, &progress)?))?;
+    let progress = Arc::new(Progress::new());
+    let report = watched(py, &audience, "auditing", &progress, || {
+        Ok(splits::audit::audit_watched(&read, &first_verb, seed, &progress)?)
     })?;
     tables::to_python(py, &report)
 }

@@ -19,11 +19,12 @@ EXAMPLES = WORKSPACE / "crates/cuemark-py/examples"
 
 
 @pytest.fixture
-def files(tmp_path: Path, fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def files(tmp_path: Path, fixtures: Path, searched: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The files that the documentation speaks of, in a folder to run it in."""
     for name in ("truth", "a", "b"):
         shutil.copy(fixtures / f"cli/{name}.jsonl", tmp_path)
     shutil.copytree(fixtures / "datasets/charades-sta", tmp_path / "data/charades-sta")
+    shutil.copytree(searched / "index", tmp_path / "films")
     rng = random.Random(0)
     (tmp_path / "mine").mkdir()
     with open(tmp_path / "mine/train.jsonl", "w") as file:
@@ -52,6 +53,7 @@ def test_every_block_of_the_guide_runs(files: Path, capsys: pytest.CaptureFixtur
         ("score", ["truth.jsonl", "a.jsonl"], "hardest queries: "),
         ("arrays", [], "the best overlaps the truth by"),
         ("splits", ["cuemark-jsonl", "mine", "made"], "test-ood guessing reaches"),
+        ("search", ["films", "the red ball spins"], " in 24 videos"),
     ],
 )
 def test_examples_run(

@@ -60,25 +60,44 @@ def test_what_the_function_raises_stops_the_work() -> None:
         found.interval(resamples=100_000_000, progress=enough)  # would take hours
 
 
-# A hundred million resamples would take hours.
-FOREVER = """
-import sys
+BEGIN = """
 import numpy as np
 import cuemark
 rng = np.random.default_rng(0)
-spans = np.sort(rng.random((20_000, 2)), axis=1)
-found = cuemark.evaluate(spans, spans[::-1, None, :].copy(), metrics="mIoU")
+{setting}
 print("ready", flush=True)
 try:
-    found.interval(resamples=100_000_000)
+    {call}
 except KeyboardInterrupt:
     print("stopped", flush=True)
 """
 
+# Each would take minutes or hours: a hundred million resamples; every span against every other; a kernel per pair.
+LONG = {
+    "intervals": (
+        "spans = np.sort(rng.random((20_000, 2)), axis=1)\n"
+        "found = cuemark.evaluate(spans, spans[::-1, None, :].copy(), metrics='mIoU')",
+        "found.interval(resamples=100_000_000)",
+    ),
+    "nms": (
+        "spans = np.arange(1_000_000.0)[:, None] + np.array([0.0, 0.5])",
+        "cuemark.nms(spans, np.arange(1_000_000.0), threshold=0.5)",
+    ),
+    "cd": (
+        "n = 400_000\nstart = rng.random(n) * 50\n"
+        "data = {'qid': np.arange(n), 'video': [f'v{k // 2}' for k in range(n)], 'duration': np.full(n, 100.0),"
+        " 'start': start, 'end': start + 50 * rng.random(n)}",
+        "cuemark.split.cd(data)",
+    ),
+}
+
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
-def test_ctrl_c_stops_it() -> None:
-    child = subprocess.Popen([sys.executable, "-c", FOREVER], stdout=subprocess.PIPE, text=True)
+@pytest.mark.parametrize("work", LONG)
+def test_ctrl_c_stops_it(work: str) -> None:
+    setting, call = LONG[work]
+    script = BEGIN.format(setting=setting, call=call)
+    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     try:
         assert child.stdout.readline() == "ready\n"
@@ -111,3 +130,25 @@ def test_files_are_watched_while_they_are_read(tmp_path: Path) -> None:
     assert found.metrics["mIoU"] == 1.0
     size = truth.stat().st_size + answers.stat().st_size
     assert ("reading", size, size) in told
+
+
+def test_datasets_and_audits_tell_how_far_they_are(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    with open(tmp_path / "mine/train.jsonl", "w") as file:
+        for qid in range(400):
+            start = qid % 37 / 4
+            file.write(f'{{"qid": {qid}, "query": "she runs", "video": "v{qid}", "duration": 20.0, "spans": [[{start}, {start + 3}]]}}\n')
+    told: list[tuple[str, int, int]] = []
+    dataset = cuemark.load("cuemark-jsonl", tmp_path / "mine", progress=lambda *step: told.append(step))
+    size = (tmp_path / "mine/train.jsonl").stat().st_size
+    assert told[-1] == ("reading", size, size)
+    told.clear()
+    # Starts repeat after 37 queries, and equal places are looked at once.
+    made = cuemark.split.cd(dataset, progress=lambda *step: told.append(step))
+    assert told[-1] == ("splitting", 37, 37)
+    made.write(tmp_path / "made")
+    told.clear()
+    cuemark.split.audit(tmp_path / "made", progress=lambda *step: told.append(step))
+    ends = {what: (done, total) for what, done, total in told}
+    assert list(ends) == ["reading", "auditing"]
+    assert all(done == total > 0 for done, total in ends.values())

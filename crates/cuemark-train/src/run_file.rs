@@ -276,7 +276,8 @@ impl RunFile {
     pub fn read(path: &Utf8Path, overrides: &[Override]) -> Result<Self> {
         let text = Source::new(path).text()?;
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
-            let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1));
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = 1 + before.matches('\n').count();
             fault(&format!("{path}:{line}"), error.message())
         })?;
         Self::from_table(path.as_str(), table, overrides)
@@ -483,6 +484,19 @@ mod tests {
         assert_eq!((run.model.as_str(), run.train.stages.len(), run.train.stages[0].batch), ("2d-tan", 1, 32));
         let again = read(&run.to_toml().unwrap(), &[]).unwrap();
         assert_eq!(run, again);
+    }
+
+    #[test]
+    fn a_line_that_is_no_toml_is_named_by_its_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = camino::Utf8PathBuf::from_path_buf(folder.path().join("run.toml")).unwrap();
+        for (text, line) in
+            [("= 1\n", 1), ("[model]\nname = 'x'\n= 3\n", 3), ("a = 1\nb = 2 3\n", 2), ("a = 1\na = 2", 2)]
+        {
+            std::fs::write(&path, text).unwrap();
+            let error = RunFile::read(&path, &[]).unwrap_err().to_string();
+            assert!(error.contains(&format!("run.toml:{line}")), "{text:?}: {error}");
+        }
     }
 
     #[test]

@@ -55,6 +55,11 @@ impl WorldLog {
         films
     }
 
+    /// The film called so.
+    pub(crate) fn film_of(&self, video: &VideoId) -> Option<&Film> {
+        self.films.get(video)
+    }
+
     /// The film that `query` is searched in.
     ///
     /// # Errors

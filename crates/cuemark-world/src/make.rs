@@ -228,9 +228,7 @@ fn write_features(
         })
         .collect::<Result<Vec<_>>>()?;
     let camera = Camera::new(1, options.noise, options.seed);
-    // A sensor with more pixels is less noisy seen from the same distance; and noise is most of a video file's size.
-    let reel_noise = options.noise / REEL_SCALE as f64;
-    let reel_camera = (options.reels == Reels::Mp4).then(|| Camera::new(REEL_SCALE, reel_noise, options.seed));
+    let reel_camera = (options.reels == Reels::Mp4).then(|| reel_camera(options));
     let done = AtomicUsize::new(0);
     for (shard, films) in films.chunks(SHARD).enumerate() {
         let reel = |film: &Film| match &reel_camera {
@@ -265,6 +263,12 @@ fn write_features(
         }
     }
     Ok(())
+}
+
+/// What video files are shot with.
+pub(crate) fn reel_camera(options: &WorldOptions) -> Camera {
+    // A sensor with more pixels is less noisy seen from the same distance; and noise is most of a video file's size.
+    Camera::new(REEL_SCALE, options.noise / REEL_SCALE as f64, options.seed)
 }
 
 /// The random stream of one film's camera.

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::process::{Child, Command, Stdio};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_formats::{Overwrite, ReadError};
 
 use crate::make::frame_noise;
@@ -20,9 +20,14 @@ pub(crate) fn check_program() -> Result<()> {
     }
 }
 
+/// Where the file of one film lies in the folder of video files.
+pub(crate) fn path(film: &Film, folder: &Utf8Path) -> Utf8PathBuf {
+    folder.join(format!("{}.mp4", film.video))
+}
+
 /// Writes `folder/VIDEO.mp4`, whole or not at all; one that is there already is kept, unless it is to be replaced.
 pub(crate) fn write(film: &Film, camera: &Camera, seed: u64, folder: &Utf8Path, overwrite: Overwrite) -> Result<()> {
-    let path = folder.join(format!("{}.mp4", film.video));
+    let path = path(film, folder);
     if overwrite == Overwrite::Never && path.exists() {
         return Ok(());
     }

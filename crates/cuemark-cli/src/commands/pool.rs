@@ -2,15 +2,13 @@
 
 use camino::Utf8PathBuf;
 use clap::Subcommand;
-use cuemark_core::Truth;
-use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::{Source, WholeFile};
 use cuemark_protocols::pools::calibration::{Shares, by_known_pools, by_share};
 use cuemark_protocols::pools::{Calibration, PoolSettings, Thresholds, audit, make, sheet};
 use cuemark_text::similarity::{Histogram, Scale};
 use serde_json::json;
 
-use crate::input::Force;
+use crate::input::{Force, QueriesArg, read_queries};
 use crate::output::{self, Outcome, Print, percent, thousands};
 use crate::similarity::{SimilarityArgs, with_videos};
 
@@ -29,9 +27,8 @@ pub(crate) enum Action {
     Make(Make),
     /// How alike positives and negatives are, as counts and as a picture.
     Audit {
-        /// The queries that pools were made of.
-        #[arg(long = "in", value_name = "FILE")]
-        input: Utf8PathBuf,
+        #[command(flatten)]
+        queries: QueriesArg,
         /// The pools.
         #[arg(long, value_name = "FILE")]
         pools: Utf8PathBuf,
@@ -74,9 +71,8 @@ pub(crate) enum Action {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Make {
-    /// The queries, each about one video, in any truth layout.
-    #[arg(long = "in", value_name = "FILE")]
-    input: Utf8PathBuf,
+    #[command(flatten)]
+    queries: QueriesArg,
     /// Where to write them with their pools; the manifest goes beside it.
     #[arg(long, value_name = "FILE.jsonl")]
     out: Utf8PathBuf,
@@ -131,8 +127,8 @@ impl Pair {
 pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
     match action {
         Action::Make(args) => make_pools(args),
-        Action::Audit { input, pools, similarity, plot, thresholds, print, force } => {
-            let (queries, pools) = (read(input)?, read(pools)?);
+        Action::Audit { queries, pools, similarity, plot, thresholds, print, force } => {
+            let (queries, pools) = (queries.read()?, read_queries(pools)?);
             let between = similarity.between(&queries, &queries)?;
             let found = audit::audit(&queries, &pools, &*between, Scale::cosine(100))?;
             if let Some(path) = plot {
@@ -153,7 +149,7 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
             })
         }
         Action::Sheet { pools, out, filled, queries, seed, print, force } => {
-            let pools = read(pools)?;
+            let pools = read_queries(pools)?;
             if let Some(path) = filled {
                 let verdict = sheet::read(&Source::new(path), &pools)?;
                 return print.result(&verdict, || {
@@ -183,11 +179,11 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
 
 fn make_pools(args: &Make) -> anyhow::Result<Outcome> {
     args.force.overwrite().check(&args.out)?;
-    let queries = read(&args.input)?;
+    let queries = args.queries.read()?;
     let between = args.similarity.between(&queries, &queries)?;
     let (thresholds, calibration) = match (args.thresholds, &args.known) {
         (Some(thresholds), _) => (thresholds.thresholds(), Calibration::Given),
-        (None, Some(path)) => by_known_pools(&queries, &read(path)?, &*between, PUBLISHED_POSITIVES, LOST)?,
+        (None, Some(path)) => by_known_pools(&queries, &read_queries(path)?, &*between, PUBLISHED_POSITIVES, LOST)?,
         (None, None) => {
             let given = args.shares.map(|Pair(positive, negative)| Shares { positive, negative });
             by_share(&*between, given.unwrap_or(USUAL_SHARES))?
@@ -224,8 +220,4 @@ fn make_pools(args: &Make) -> anyhow::Result<Outcome> {
             args.out
         )
     })
-}
-
-fn read(path: &Utf8PathBuf) -> anyhow::Result<Vec<Truth>> {
-    Ok(read_truth(&Source::new(path), None, &ReadOptions::default())?.queries)
 }

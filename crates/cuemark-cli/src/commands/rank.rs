@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::Subcommand;
-use cuemark_core::{Truth, VideoId};
-use cuemark_data::{ReadOptions, read_ratings, read_truth};
+use cuemark_core::VideoId;
+use cuemark_data::read_ratings;
 use cuemark_formats::{Source, WholeFile, json, write_truth};
 use cuemark_protocols::ranked::candidates::{self, CandidateSettings};
 use cuemark_protocols::ranked::frames::FrameRate;
@@ -17,7 +17,7 @@ use cuemark_text::names::NameList;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::input::Force;
+use crate::input::{Force, QueriesArg, read_queries};
 use crate::output::{self, Outcome, Print, percent, thousands};
 use crate::similarity::SimilarityArgs;
 
@@ -26,9 +26,8 @@ use crate::similarity::SimilarityArgs;
 pub(crate) enum Action {
     /// Take the names of characters out of queries, with two checks and queues for what fails them.
     Rewrite {
-        /// The queries, in any truth layout.
-        #[arg(long = "in", value_name = "FILE")]
-        input: Utf8PathBuf,
+        #[command(flatten)]
+        queries: QueriesArg,
         /// `name,noun` lines: who is replaced by what.
         #[arg(long, value_name = "FILE.csv")]
         names: Option<Utf8PathBuf>,
@@ -48,9 +47,8 @@ pub(crate) enum Action {
     },
     /// The moments whose captions are likest to each query, in batches to be rated.
     Candidates {
-        /// The queries.
-        #[arg(long = "in", value_name = "FILE")]
-        input: Utf8PathBuf,
+        #[command(flatten)]
+        queries: QueriesArg,
         /// Captions, each with its moment.
         #[arg(long, value_name = "FILE")]
         captions: Utf8PathBuf,
@@ -120,9 +118,8 @@ pub(crate) enum Action {
     },
     /// Training sets of the likest moments, queries of val and test taken out.
     PseudoTrain {
-        /// The training queries.
-        #[arg(long = "in", value_name = "FILE")]
-        input: Utf8PathBuf,
+        #[command(flatten)]
+        queries: QueriesArg,
         /// Captions, each with its moment.
         #[arg(long, value_name = "FILE")]
         captions: Utf8PathBuf,
@@ -173,8 +170,8 @@ pub(crate) enum Action {
 
 pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
     match action {
-        Action::Rewrite { input, names, program, reviewed, out, print, force } => {
-            let queries = read(&input)?;
+        Action::Rewrite { queries, names, program, reviewed, out, print, force } => {
+            let queries = queries.read()?;
             let stand_ins = match names {
                 Some(path) => StandIns::read(&Source::new(path))?,
                 None => StandIns::new([]),
@@ -201,8 +198,8 @@ pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
                 )
             })
         }
-        Action::Candidates { input, captions, similarity, most, ratings, bar, study, out, seed, print, force } => {
-            let (queries, captions) = (read(&input)?, read(&captions)?);
+        Action::Candidates { queries, captions, similarity, most, ratings, bar, study, out, seed, print, force } => {
+            let (queries, captions) = (queries.read()?, read_queries(&captions)?);
             let between = similarity.between(&queries, &captions)?;
             let settings = CandidateSettings { most, bar, ..CandidateSettings::default() };
             let found = match study {
@@ -263,13 +260,13 @@ pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
             let all = json!({ "agreement": report, "exam": marks, "study": study });
             print.result(&all, || agreement_text(&report, marks.as_deref(), study.as_ref()))
         }
-        Action::PseudoTrain { input, captions, held_out, similarity, top, out, print, force } => {
+        Action::PseudoTrain { queries, captions, held_out, similarity, top, out, print, force } => {
             let mut held = Vec::new();
             for path in &held_out {
-                held.extend(read(path)?);
+                held.extend(read_queries(path)?);
             }
-            let (queries, removed) = pseudo_train::without(&read(&input)?, &held);
-            let captions = read(&captions)?;
+            let (queries, removed) = pseudo_train::without(&queries.read()?, &held);
+            let captions = read_queries(&captions)?;
             let between = similarity.between(&queries, &captions)?;
             let most = top.iter().copied().max().unwrap_or(1);
             let largest = pseudo_train::pseudo_train(&queries, &captions, &*between, most, removed)?;
@@ -325,10 +322,6 @@ pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
             })
         }
     }
-}
-
-fn read(path: &Utf8PathBuf) -> anyhow::Result<Vec<Truth>> {
-    Ok(read_truth(&Source::new(path), None, &ReadOptions::default())?.queries)
 }
 
 /// Where a video can be watched, and its frames a second.

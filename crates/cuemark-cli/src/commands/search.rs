@@ -5,8 +5,7 @@ use std::process::{Command, Stdio};
 use anyhow::Context as _;
 use camino::Utf8PathBuf;
 use cuemark_core::{Moment, Span, VideoId};
-use cuemark_search::{Answer, Effort, Filter, Index, MatchedConcept, Question, Stages, media};
-use serde_json::{Value, json};
+use cuemark_search::{Answer, Effort, Filter, Index, Question, Stages, media};
 
 use crate::commands::index::IndexArg;
 use crate::input::Force;
@@ -72,20 +71,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let question = question(args)?;
     let index = args.index.open(None)?;
     let answers = index.answer(&question)?;
-    let shown = &answers.moments[..answers.good];
+    let shown = answers.likely();
     if !answers.unknown_words.is_empty() {
         output::say(&format!("note: the encoder does not know: {}", answers.unknown_words.join(", ")));
     }
     if let Some(best) = shown.first() {
         play_or_cut(args, &index, best)?;
     }
-    let value = json!({
-        "query": args.sentence,
-        "answers": shown.iter().map(|answer| to_json(&index, answer)).collect::<anyhow::Result<Vec<_>>>()?,
-        "below_least": answers.moments.len() - answers.good,
-        "best_probability": answers.moments.first().map(|answer| answer.probability),
-        "unknown_words": answers.unknown_words,
-    });
+    let value = index.json(args.sentence.as_deref(), &answers)?;
     args.print.result(&value, || match (shown.is_empty(), answers.moments.first()) {
         (true, None) => "nothing there to be found".to_owned(),
         (true, Some(best)) => format!(
@@ -120,22 +113,6 @@ fn span(text: &str) -> anyhow::Result<Span> {
     let (start, end) = text.split_once('-').with_context(|| format!("`{text}` is not START-END in seconds"))?;
     let seconds = |text: &str| text.trim().parse::<f64>().with_context(|| format!("`{text}` is no number of seconds"));
     Ok(Span::new(seconds(start)?, seconds(end)?)?)
-}
-
-fn to_json(index: &Index, answer: &Answer) -> anyhow::Result<Value> {
-    let path = index.engine().video(&answer.video)?.and_then(|entry| entry.path);
-    let words: Vec<Value> = answer.words.iter().map(|word| json!({ "word": word.word, "share": word.share })).collect();
-    let concept = |seen: &MatchedConcept| json!({ "concept": seen.concept, "share": seen.share });
-    let concepts: Vec<Value> = answer.concepts.iter().map(concept).collect();
-    Ok(json!({
-        "video": answer.video,
-        "span": [answer.span.start(), answer.span.end()],
-        "probability": answer.probability,
-        "score": answer.score,
-        "words": words,
-        "concepts": concepts,
-        "path": path,
-    }))
 }
 
 fn table(answers: &[Answer]) -> String {

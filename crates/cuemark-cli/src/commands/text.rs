@@ -3,13 +3,11 @@
 use camino::Utf8PathBuf;
 use clap::Subcommand;
 use cuemark_core::QueryId;
-use cuemark_data::{ReadOptions, read_truth};
-use cuemark_formats::Source;
 use cuemark_text::{Parse, shallow_parse, write_parses};
 use rayon::prelude::*;
 use serde_json::json;
 
-use crate::input::Force;
+use crate::input::{Force, QueriesArg};
 use crate::output::{Outcome, Print, thousands};
 
 /// Take queries apart: tags, verb-centred phrases, typed dependencies.
@@ -17,9 +15,8 @@ use crate::output::{Outcome, Print, thousands};
 pub(crate) enum Action {
     /// Parse every query of a truth file into JSON lines (`docs/schemas/parse.schema.json`).
     Parse {
-        /// The truth file, in any layout.
-        #[arg(long = "in", value_name = "FILE")]
-        input: Utf8PathBuf,
+        #[command(flatten)]
+        queries: QueriesArg,
         /// Where to write the parses.
         #[arg(long, value_name = "FILE")]
         out: Utf8PathBuf,
@@ -31,11 +28,11 @@ pub(crate) enum Action {
 }
 
 pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
-    let Action::Parse { input, out, print, force } = action;
+    let Action::Parse { queries, out, print, force } = action;
     force.overwrite().check(out)?;
-    let split = read_truth(&Source::new(input), None, &ReadOptions::default())?;
+    let queries = queries.read()?;
     let parses: Vec<(&QueryId, Parse)> =
-        split.queries.par_iter().map(|truth| (&truth.query.id, shallow_parse(&truth.query.text))).collect();
+        queries.par_iter().map(|truth| (&truth.query.id, shallow_parse(&truth.query.text))).collect();
     write_parses(out, force.overwrite(), parses.iter().map(|(id, parse)| (*id, parse)))?;
     let without = parses.iter().filter(|(_, parse)| parse.phrases.is_empty()).count();
     print.result(&json!({ "queries": parses.len(), "without_verb": without, "out": out }), || {

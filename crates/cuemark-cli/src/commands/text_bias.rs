@@ -2,11 +2,10 @@
 
 use camino::Utf8PathBuf;
 use clap::ValueEnum;
-use cuemark_data::{ReadOptions, read_truth};
-use cuemark_formats::{Source, WholeFile, write_truth};
+use cuemark_formats::{WholeFile, write_truth};
 use cuemark_text::variants::{Mask, Variant, apply};
 
-use crate::input::Force;
+use crate::input::{Force, QueriesArg};
 use crate::output::{Outcome, Print, thousands};
 
 /// Rewrite queries so that a model's dependence on their words can be measured.
@@ -15,9 +14,8 @@ pub(crate) struct Args {
     /// What is done to each query.
     #[arg(long, value_enum)]
     mode: Mode,
-    /// The truth file, in any layout.
-    #[arg(long = "in", value_name = "FILE")]
-    input: Utf8PathBuf,
+    #[command(flatten)]
+    queries: QueriesArg,
     /// Where to write the same truth with rewritten queries, as our JSON lines.
     #[arg(long, value_name = "FILE")]
     out: Utf8PathBuf,
@@ -54,8 +52,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Mode::Shuffle => Variant::Shuffle,
         Mode::WrongQuery => Variant::WrongQuery,
     };
-    let split = read_truth(&Source::new(&args.input), None, &ReadOptions::default())?;
-    let (rewritten, report) = apply(&variant, &split.queries, args.seed)?;
+    let (rewritten, report) = apply(&variant, &args.queries.read()?, args.seed)?;
     let mut file = WholeFile::create(&args.out, args.force.overwrite())?;
     write_truth(&rewritten, &mut file)?;
     file.finish()?;

@@ -1,6 +1,6 @@
 //! From files to stores, with an encoder that can be checked by eye: a row is the mean brightness of each frame of the clip.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::VideoId;
 use cuemark_encoders::extract::{ExtractOptions, ExtractReport, Shard, VideoFile, extract_to_store, extract_video};
 use cuemark_encoders::visual::{Clips, EncoderOptions, Sampling};
@@ -181,15 +181,42 @@ fn concepts_find_the_film_and_the_clip_that_a_sentence_describes() {
         let dot: f32 = row.iter().zip(&sentence).map(|(a, b)| a * b).sum();
         dot / row.iter().map(|x| x * x).sum::<f32>().sqrt()
     };
+    let scores = |film: &Utf8Path| -> Vec<f32> {
+        let extracted = extract_video(&Ffmpeg::on_path(), film, joint.clips.as_ref()).unwrap();
+        (0..extracted.features.rows()).filter_map(|row| extracted.features.row(row)).map(cosine).collect()
+    };
+    let best_of = |scores: &[f32]| (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap();
     let mut best = Vec::new();
-    for file in VideoFile::find(&[videos]).unwrap() {
-        let extracted = extract_video(&Ffmpeg::on_path(), &file.path, joint.clips.as_ref()).unwrap();
-        let rows = (0..extracted.features.rows()).filter_map(|row| extracted.features.row(row)).map(cosine);
-        let scores: Vec<f32> = rows.collect();
-        let clip = (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap();
-        best.push((scores[clip], file.video.to_string(), clip, scores));
+    for file in VideoFile::find(&[videos.clone()]).unwrap() {
+        let scores = scores(&file.path);
+        best.push((scores[best_of(&scores)], file.video.to_string(), scores));
     }
     best.sort_by(|a, b| b.0.total_cmp(&a.0));
     assert_eq!(best[0].1, "mmaction2_demo", "{best:?}");
     assert!(best[0].0 > 1.5 * best[1].0, "{best:?}");
+
+    // One film of four seconds of each, in which the clip is known: they wrestle from 4 s to 8 s.
+    let folder = tempfile::tempdir().unwrap();
+    let film = Utf8PathBuf::from_path_buf(folder.path().join("joined.mkv")).unwrap();
+    let parts = ["vtimellm_demo", "mmaction2_demo", "univtg_charades"].map(|name| videos.join(format!("{name}.mp4")));
+    join_parts(&parts, 4, &film);
+    let scores = scores(&film);
+    let clip = joint.clips.sampling().clip_len().unwrap().seconds();
+    let middle = (best_of(&scores) as f64 + 0.5) * clip;
+    assert!((4.0..8.0).contains(&middle), "the best clip lies at {middle} s: {scores:?}");
+}
+
+/// The first `seconds` of each part, one after the other in one film.
+fn join_parts(parts: &[Utf8PathBuf], seconds: u32, film: &Utf8Path) {
+    let mut command = std::process::Command::new("ffmpeg");
+    command.args(["-v", "error"]);
+    for part in parts {
+        command.args(["-t", &seconds.to_string(), "-i", part.as_str()]);
+    }
+    let alike = |part: usize| format!("[{part}:v]scale=340:256,setsar=1,fps=25[p{part}];");
+    let names: String = (0..parts.len()).map(|part| format!("[p{part}]")).collect();
+    let filter: String = (0..parts.len()).map(alike).collect();
+    let filter = format!("{filter}{names}concat=n={}:v=1:a=0", parts.len());
+    let status = command.args(["-filter_complex", &filter, film.as_str()]).status().unwrap();
+    assert!(status.success(), "ffmpeg cannot join {parts:?}");
 }

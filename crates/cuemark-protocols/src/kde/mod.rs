@@ -10,7 +10,7 @@ mod tiles;
 
 pub use binned::BinnedKde;
 
-use cuemark_core::{NormSpan, Rng};
+use cuemark_core::{NormSpan, Progress, Rng, Stopped};
 
 use crate::Result;
 use kernel::Kernel;
@@ -62,13 +62,26 @@ impl Kde {
         self.density_in_plane(places.iter().map(|place| [place.start(), place.end()]))
     }
 
+    /// As [`Kde::density`]; `progress` counts places, equal ones once, and can call the work off.
+    ///
+    /// # Errors
+    /// When it was called off.
+    pub fn density_watched(&self, places: &[NormSpan], progress: &Progress) -> Result<Vec<f64>, Stopped> {
+        self.sums_in_plane(places.iter().map(|place| [place.start(), place.end()]), progress)
+    }
+
     /// As [`Kde::density`], anywhere in the plane: a start may come after its end.
     fn density_in_plane(&self, places: impl Iterator<Item = [f64; 2]>) -> Vec<f64> {
+        // Nobody has this progress who could stop it.
+        self.sums_in_plane(places, &Progress::new()).unwrap_or_default()
+    }
+
+    fn sums_in_plane(&self, places: impl Iterator<Item = [f64; 2]>, progress: &Progress) -> Result<Vec<f64>, Stopped> {
         let whitened: Vec<[f64; 2]> = places.map(|[start, end]| self.kernel.whiten(start, end)).collect();
-        let mut sums = self.tiles.kernel_sums(&whitened);
+        let mut sums = self.tiles.kernel_sums(&whitened, progress)?;
         let scale = self.kernel.peak() / self.points.len() as f64;
         sums.iter_mut().for_each(|sum| *sum *= scale);
-        sums
+        Ok(sums)
     }
 
     /// One draw: a point chosen evenly, moved by the kernel, clipped to the video, start and end put in order.

@@ -3,6 +3,7 @@
 //! Points and places are put into tiles of near neighbours. A pair of tiles that lie too far apart for the sum to
 //! notice is skipped, every other pair is one dense block of kernels that the processor works through in vectors.
 
+use cuemark_core::{Progress, Stopped};
 use rayon::prelude::*;
 
 use super::exp2::exp2_neg;
@@ -48,8 +49,8 @@ impl Tiles {
         Self { tiles: tiles.collect(), reach: (points.len() as f64).log2() + LOST_BITS }
     }
 
-    /// `Σ 2^-(distance²)` over all points, at each of `places`.
-    pub(super) fn kernel_sums(&self, places: &[[f64; 2]]) -> Vec<f64> {
+    /// `Σ 2^-(distance²)` over all points, at each of `places`; `progress` counts the distinct ones.
+    pub(super) fn kernel_sums(&self, places: &[[f64; 2]], progress: &Progress) -> Result<Vec<f64>, Stopped> {
         // Each distinct place is worked out once, whatever tile it falls into: equal places, equal sums.
         let mut order: Vec<usize> = (0..places.len()).collect();
         order.par_sort_unstable_by(|&a, &b| by_place(&places[a], &places[b]).then(a.cmp(&b)));
@@ -63,14 +64,19 @@ impl Tiles {
         }
         put_neighbours_together(&mut distinct, LANES, |&(_, place)| place);
 
-        let sums: Vec<[f64; LANES]> = distinct.par_chunks(LANES).map(|chunk| self.sums_of_tile(chunk)).collect();
+        progress.expect(distinct.len());
+        let tiles = distinct.par_chunks(LANES).map(|chunk| {
+            progress.advance(chunk.len())?;
+            Ok(self.sums_of_tile(chunk))
+        });
+        let sums = tiles.collect::<Result<Vec<[f64; LANES]>, Stopped>>()?;
         let mut by_slot = vec![0.0; distinct.len()];
         for (chunk, sums) in distinct.chunks(LANES).zip(&sums) {
             for (&(slot, _), &sum) in chunk.iter().zip(sums) {
                 by_slot[slot] = sum;
             }
         }
-        slot_of.into_iter().map(|slot| by_slot[slot]).collect()
+        Ok(slot_of.into_iter().map(|slot| by_slot[slot]).collect())
     }
 
     /// The sums at up to [`LANES`] places; lanes without a place repeat the first.

@@ -1,9 +1,10 @@
 //! A folder of splits with its manifest: written whole or not at all, and read back.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{RowPolicy, Split};
+use cuemark_core::{Progress, RowPolicy, Split};
 use cuemark_formats::{Overwrite, ReadError, Source, WholeFile, cuemark_jsonl};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -136,8 +137,18 @@ fn replace(new: &Utf8Path, place: &Utf8Path, old: &std::path::Path) -> std::io::
 /// # Errors
 /// When a file is no truth file of ours, or none is there.
 pub fn read_folder(folder: &Utf8Path) -> Result<Vec<Split>> {
+    read_folder_watched(folder, &Arc::new(Progress::new()))
+}
+
+/// As [`read_folder`]; `progress` counts the files' bytes and can call the reading off.
+///
+/// # Errors
+/// As [`read_folder`].
+pub fn read_folder_watched(folder: &Utf8Path, progress: &Arc<Progress>) -> Result<Vec<Split>> {
     let sources = SPLIT_NAMES.iter().filter_map(|name| Source::find(folder, &format!("{name}.jsonl")));
-    let splits = sources.map(|source| cuemark_jsonl::read_truth(&source, RowPolicy::Keep));
+    let sources: Vec<Source> = sources.map(|source| source.watched(progress.clone())).collect();
+    progress.expect(sources.iter().filter_map(Source::size).sum::<u64>() as usize);
+    let splits = sources.iter().map(|source| cuemark_jsonl::read_truth(source, RowPolicy::Keep));
     let splits = splits.collect::<Result<Vec<Split>, ReadError>>()?;
     if splits.is_empty() {
         let names: Vec<String> = SPLIT_NAMES.iter().map(|name| format!("{name}.jsonl")).collect();

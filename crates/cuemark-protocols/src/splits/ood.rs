@@ -6,7 +6,7 @@
 //! 5 % of all videos each, as published. With the options `--ties ood --ood-cut preliminary` the merged Charades-CD files
 //! give 0.866 of the published test-ood back, at precision 0.868; the rest of the authors' choices is not written down.
 
-use cuemark_core::{NormSpan, Truth};
+use cuemark_core::{NormSpan, Progress, Truth};
 use serde::{Deserialize, Serialize};
 
 use super::by_video::{ByVideo, Part, deal};
@@ -96,10 +96,18 @@ pub struct CdFound {
 /// When an option is out of range, a query is about no single video, a duration is not known, there are too few videos to
 /// fill four splits, or the moments' spread overflows.
 pub fn cd(truths: &[Truth], options: &CdOptions) -> Result<MadeSplits> {
+    cd_watched(truths, options, &Progress::new())
+}
+
+/// As [`cd`]; `progress` counts the pairs whose density is known and can call the work off.
+///
+/// # Errors
+/// As [`cd`], and [`ProtocolError::Stopped`].
+pub fn cd_watched(truths: &[Truth], options: &CdOptions, progress: &Progress) -> Result<MadeSplits> {
     check_share("--ood-share", options.ood_share)?;
     options.max_ood_length.map_or(Ok(()), |share| check_share("--max-ood-length", share))?;
     let data = ByVideo::of(truths)?;
-    let marks = Marks::new(&data, options)?;
+    let marks = Marks::new(&data, options, progress)?;
     let wanted = (options.ood_share * marks.video_of_pair.len() as f64).round() as usize;
     let marked = match options.ood_cut {
         OodCut::Preliminary => wanted.min(marks.ranked.len()),
@@ -148,13 +156,13 @@ struct Marks {
 }
 
 impl Marks {
-    fn new(data: &ByVideo<'_>, options: &CdOptions) -> Result<Self> {
+    fn new(data: &ByVideo<'_>, options: &CdOptions, progress: &Progress) -> Result<Self> {
         let mut pairs: Vec<(usize, NormSpan)> = Vec::with_capacity(data.pairs());
         for (video, spans) in &data.moments {
             pairs.extend(spans.iter().map(|span| (*video, *span)));
         }
         let spans: Vec<NormSpan> = pairs.iter().map(|(_, span)| *span).collect();
-        let density = Kde::fit(&spans)?.density(&spans);
+        let density = Kde::fit(&spans)?.density_watched(&spans, progress)?;
         let longest = options.max_ood_length.unwrap_or(f64::INFINITY);
         let (mut pairs_of_video, mut long_video) = (vec![0; data.len()], vec![false; data.len()]);
         for (video, span) in &pairs {

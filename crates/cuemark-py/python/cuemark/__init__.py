@@ -12,10 +12,13 @@ from importlib.metadata import version as _version
 from . import rank, split
 from ._errors import CuemarkError, CuemarkFileError, CuemarkTypeError
 from ._native import (
+    Answer,
+    Answers,
     Comparison,
     Consensus,
     Dataset,
     Evaluation,
+    Index,
     Kde,
     MadeSplits,
     Moment,
@@ -36,6 +39,8 @@ from ._native import (
 __version__ = _version("cuemark")
 
 __all__ = [
+    "Answer",
+    "Answers",
     "Comparison",
     "Consensus",
     "CuemarkError",
@@ -43,6 +48,7 @@ __all__ = [
     "CuemarkTypeError",
     "Dataset",
     "Evaluation",
+    "Index",
     "Kde",
     "MadeSplits",
     "Moment",

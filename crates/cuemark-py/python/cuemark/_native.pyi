@@ -24,7 +24,96 @@ What `import cuemark` is made of; use it through the `cuemark` package.
 """
 
 
-__all__ = ["Comparison", "Consensus", "Dataset", "Evaluation", "Kde", "MadeSplits", "Moment", "Predictions", "Record", "Records", "Split", "agreement", "audit", "baseline", "cd", "centre", "compare", "consensus", "evaluate", "iou", "kde", "load", "nms", "read_predictions", "read_truth", "standard"]
+__all__ = ["Answer", "AnswerIterator", "Answers", "Comparison", "Consensus", "Dataset", "Evaluation", "Index", "Kde", "MadeSplits", "Moment", "Predictions", "Record", "Records", "Split", "agreement", "audit", "baseline", "cd", "centre", "compare", "consensus", "evaluate", "iou", "kde", "load", "nms", "read_predictions", "read_truth", "standard"]
+
+@final
+class Answer:
+    """
+    One moment that answers a question, and why.
+    """
+    def __repr__(self, /) -> str: ...
+    @property
+    def concepts(self, /) -> dict[str, float]:
+        """
+        What was recognised there and is near the question, the nearest first, each with its share in the score. Empty for
+        encoders that recognise nothing by name.
+        """
+    @property
+    def end(self, /) -> float:
+        """
+        Where it ends, in seconds.
+        """
+    @property
+    def path(self, /) -> str | None:
+        """
+        The video's file; `None` where the video is known by its features only.
+        """
+    @property
+    def probability(self, /) -> float:
+        """
+        How likely it is that this answers the question, given how the question scores against the rest of the index.
+        """
+    @property
+    def score(self, /) -> float:
+        """
+        The cosine between question and moment, less what is not wanted.
+        """
+    @property
+    def start(self, /) -> float:
+        """
+        Where it begins, in seconds.
+        """
+    @property
+    def video(self, /) -> str:
+        """
+        The video's name.
+        """
+    @property
+    def words(self, /) -> dict[str, float]:
+        """
+        The words it hangs on, the weightiest first, each with its share: how far the score falls without it.
+        """
+
+@final
+class AnswerIterator:
+    """
+    Walks over answers, best first.
+    """
+    def __iter__(self, /) -> AnswerIterator: ...
+    def __next__(self, /) -> Answer: ...
+
+@final
+class Answers:
+    """
+    The moments that answer one question, best first: a sequence of `Answer`.
+    """
+    def __getitem__(self, place: SupportsIndex, /) -> Answer: ...
+    def __iter__(self, /) -> AnswerIterator: ...
+    def __len__(self, /) -> int: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def below_least(self, /) -> int:
+        """
+        How many more there were, each less likely than asked for.
+        """
+    @property
+    def best_probability(self, /) -> float | None:
+        """
+        How likely the best of all is, also where none was likely enough; `None` when nothing was found.
+        """
+    def to_dict(self, /) -> dict[str, Any]:
+        """
+        What `cuemark search --json` prints.
+        """
+    def to_pandas(self, /) -> DataFrame:
+        """
+        One row per answer, best first: `video`, `start`, `end` (seconds), `probability`, `score`, `path`; needs pandas.
+        """
+    @property
+    def unknown_words(self, /) -> list[str]:
+        """
+        Words of the question that mean nothing to the encoder.
+        """
 
 @final
 class Comparison:
@@ -239,6 +328,55 @@ class Evaluation:
     def unknown(self, /) -> int:
         """
         Prediction lists for queries that the truth does not have.
+        """
+
+@final
+class Index:
+    """
+    A searchable collection of videos, as `cuemark index create` makes it. Threads may share one.
+
+    It is opened with the encoder that made it, which is read from where it lay then. `device` is `cpu`: wheels have no GPU
+    support. Videos that are added later, by the program, are found without opening it again.
+    """
+    def __len__(self, /) -> int:
+        """
+        Videos.
+        """
+    def __new__(cls, /, path: str | os.PathLike[str], *, device: str = "cpu") -> Index: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def encoder(self, /) -> str:
+        """
+        What made its embeddings: a run folder, or an encoder's name.
+        """
+    @property
+    def path(self, /) -> str:
+        """
+        Where it lies.
+        """
+    def search(self, /, sentence: str | None = None, *, top: SupportsIndex = 10, video: str | Sequence[str] | None = None, tags: str | Sequence[str] | None = None, within: tuple[float, float] | None = None, unwanted: str | Sequence[str] | None = None, like: Answer | tuple[str, float, float] | None = None, least: SupportsFloat | SupportsIndex = 0.1, nms: SupportsFloat | SupportsIndex = 0.5, exact: bool = False, two_stage: int | None = None) -> Answers:
+        """
+        The moments that `sentence` describes, best first.
+
+        Words of it that begin with `-` are not wanted, nor is what `unwanted` says. `like` is an `Answer`, or a video's
+        name with a start and an end in seconds: moments like that one are looked for, with or without a sentence. `video`
+        and `tags` say where to look (with several tags a video must have all), `within` in which stretch of a video, in
+        seconds. At most `top` answers are given, none less likely than `least`; of two answers of one video that overlap by
+        more than `nms` the better one stays. `exact` looks at every moment instead of walking the graph, `two_stage`
+        chooses so many videos first. The flags of `cuemark search` are the same (`--limit` is `top`, `--not` is `unwanted`).
+        """
+    def status(self, /) -> dict[str, Any]:
+        """
+        Videos, moments, bytes: what `cuemark index status --json` says under `status`.
+        """
+    def to_pandas(self, /) -> DataFrame:
+        """
+        One row per video: `video`, `path`, `duration` (seconds), `tags`, `state`; needs pandas.
+        """
+    @property
+    def videos(self, /) -> list[str]:
+        """
+        Names of its videos, sorted; videos whose file has vanished are among them and are not found.
         """
 
 @final

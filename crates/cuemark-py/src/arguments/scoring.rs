@@ -80,7 +80,7 @@ impl Scoring {
 }
 
 /// One text, or several.
-fn words(object: &Bound<'_, PyAny>, argument: &str) -> Result<Vec<String>> {
+pub(crate) fn words(object: &Bound<'_, PyAny>, argument: &str) -> Result<Vec<String>> {
     if let Ok(text) = object.cast::<PyString>() {
         return Ok(vec![text.to_cow()?.into_owned()]);
     }

@@ -9,6 +9,7 @@
 mod background;
 mod calibration;
 mod explain;
+mod json;
 mod question;
 mod reliability;
 mod right;

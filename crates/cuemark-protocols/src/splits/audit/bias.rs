@@ -1,6 +1,6 @@
 //! What the baselines reach on each split, and what they lose from one test split to the other.
 
-use cuemark_core::{Rng, Split, Truth, VideoId};
+use cuemark_core::{Progress, Rng, Split, Truth, VideoId};
 use indexmap::IndexMap;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -68,12 +68,17 @@ pub(super) fn score_baselines(
     train: &[Truth],
     first_verb: FirstVerb<'_>,
     seed: u64,
+    progress: &Progress,
 ) -> Result<(Vec<BaselineScores>, Vec<BiasGap>)> {
     let splits: Vec<&Split> = splits.iter().filter(|split| !split.queries.is_empty()).collect();
     let (mut scores, mut gaps) = (Vec::new(), Vec::new());
     for card in BASELINES {
         let baseline = card.fit(&Training { truths: train, first_verb })?;
-        let runs = splits.iter().map(|split| Run::of(baseline.as_ref(), &split.queries, seed, seeds_of(card)));
+        progress.expect(splits.len());
+        let runs = splits.iter().map(|split| {
+            progress.advance(1)?;
+            Run::of(baseline.as_ref(), &split.queries, seed, seeds_of(card))
+        });
         let runs = runs.collect::<Result<Vec<Run>>>()?;
         for (split, run) in splits.iter().zip(&runs) {
             let (baseline, split) = (card.name, split.name.clone());

@@ -1,6 +1,6 @@
 //! How far apart the moments of two splits lie: the energy distance, and whether chance explains it.
 
-use cuemark_core::{NormSpan, Rng, Split};
+use cuemark_core::{NormSpan, Progress, Rng, Split};
 use indexmap::IndexMap;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub struct SplitDistance {
 }
 
 /// The distance between every two splits that have moments.
-pub(super) fn distances(splits: &[Split], seed: u64) -> Result<Vec<SplitDistance>> {
+pub(super) fn distances(splits: &[Split], seed: u64, progress: &Progress) -> Result<Vec<SplitDistance>> {
     let mut samples = Vec::new();
     for split in splits {
         let sample = one_moment_a_video(split, seed)?;
@@ -45,6 +45,8 @@ pub(super) fn distances(splits: &[Split], seed: u64) -> Result<Vec<SplitDistance
     let mut distances = Vec::new();
     for (i, (left, a)) in samples.iter().enumerate() {
         for (right, b) in &samples[i + 1..] {
+            progress.expect(1);
+            progress.advance(1)?;
             let (energy, p_value) = energy_test(a, b, seed);
             let (left, right) = ((*left).to_owned(), (*right).to_owned());
             distances.push(SplitDistance {

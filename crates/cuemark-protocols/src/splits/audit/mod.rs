@@ -10,7 +10,7 @@ pub use distance::SplitDistance;
 pub use plots::draw;
 pub use verbs::{VerbCounts, VerbTable};
 
-use cuemark_core::{NormSpan, Split};
+use cuemark_core::{NormSpan, Progress, Split};
 use serde::Serialize;
 
 use super::{SharedVideos, SplitCounts, counts, shared_videos};
@@ -78,6 +78,19 @@ pub struct Quartiles {
 /// # Errors
 /// When a query is about no single video, a duration is not known, or no query has a moment.
 pub fn audit(splits: &[Split], first_verb: FirstVerb<'_>, seed: u64) -> Result<AuditReport> {
+    audit_watched(splits, first_verb, seed, &Progress::new())
+}
+
+/// As [`audit`]; `progress` counts places whose density is known and baselines that are scored, and can call it off.
+///
+/// # Errors
+/// As [`audit`], and [`crate::ProtocolError::Stopped`].
+pub fn audit_watched(
+    splits: &[Split],
+    first_verb: FirstVerb<'_>,
+    seed: u64,
+    progress: &Progress,
+) -> Result<AuditReport> {
     let verbs = VerbTable::of(splits, first_verb);
     let known_verb = |sentence: &str| verbs.verb_of(sentence);
     let spans = splits.iter().map(raw_spans).collect::<Result<Vec<_>>>()?;
@@ -86,18 +99,20 @@ pub fn audit(splits: &[Split], first_verb: FirstVerb<'_>, seed: u64) -> Result<A
     let density = train.map(|train| Kde::fit(&clipped(&spans[train]))).transpose()?;
     let places = splits.iter().zip(&spans).map(|(split, spans)| {
         let density = density.as_ref().filter(|_| !spans.is_empty());
-        Places::of(&split.name, spans, density.map(|density| quartiles(density.density(&clipped(spans)))))
+        let density = density.map(|density| density.density_watched(&clipped(spans), progress)).transpose()?;
+        Ok(Places::of(&split.name, spans, density.map(quartiles)))
     });
+    let places = places.collect::<Result<Vec<Places>>>()?;
     let (baselines, gaps) = match train {
-        Some(train) => bias::score_baselines(splits, &splits[train].queries, &known_verb, seed)?,
+        Some(train) => bias::score_baselines(splits, &splits[train].queries, &known_verb, seed, progress)?,
         None => (Vec::new(), Vec::new()),
     };
     Ok(AuditReport {
         seed,
         splits: counts(splits),
         shared_videos: shared_videos(splits),
-        places: places.collect(),
-        distances: distance::distances(splits, seed)?,
+        places,
+        distances: distance::distances(splits, seed, progress)?,
         baselines,
         gaps,
         verbs: verbs.table,

@@ -1,16 +1,19 @@
 //! `cuemark demo`: everything on the built-in world, step by step.
 
+mod collection;
+
+use std::io::IsTerminal as _;
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_bench::leaderboard::{Kind, RunResult, RunsFile};
+use cuemark_bench::leaderboard::{RunResult, RunsFile};
 use cuemark_bench::matrix::{Account, Expanded, MatrixFile, State, expand};
-use cuemark_core::{Query, QueryId, Split, Truth, VideoId};
-use cuemark_data::{ReadOptions, read_truth};
-use cuemark_formats::{Overwrite, Source};
+use cuemark_formats::Overwrite;
 use cuemark_protocols::splits::{counts, read_folder};
-use cuemark_tensor::Device;
-use cuemark_train::{Among, PredictOptions, RunFolder, Trained};
+use cuemark_search::Index;
+use cuemark_server::ServerOptions;
 use serde_json::{Value, json};
 
 use crate::commands::bench::account_text;
@@ -24,8 +27,8 @@ const METRIC: &str = "R@1,IoU=0.5";
 /// A first look: everything on built-in material, in minutes.
 ///
 /// Films a world of coloured shapes, trains two small models and a weak one, tests them beside guesses that never see a
-/// video, in pools of fifty videos and on graded lists, answers three sentences and writes a report. Nothing is downloaded.
-/// What is finished is used again, so a stopped demo goes on where it was.
+/// video, in pools of fifty videos and on graded lists, makes test videos searchable, answers three sentences and writes a
+/// report. Nothing is downloaded. What is finished is used again, so a stopped demo goes on where it was.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where everything is written. Default: cuemark-demo, or cuemark-demo-quick
@@ -34,6 +37,12 @@ pub(crate) struct Args {
     /// A smaller world and one epoch: under a minute, and scores to match.
     #[arg(long)]
     quick: bool,
+    /// At the end, open the search page on the indexed videos, on this machine only, until Ctrl-C.
+    #[arg(long)]
+    serve: bool,
+    /// Where the page listens.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878", requires = "serve")]
+    listen: SocketAddr,
     #[command(flatten)]
     print: Print,
 }
@@ -42,12 +51,16 @@ pub(crate) struct Args {
 struct Stage<'a> {
     out: &'a Utf8Path,
     matrix: MatrixFile,
+    quick: bool,
     expanded: Expanded,
     settings: Settings<'a>,
     account: Option<Account>,
     results: Option<RunsFile>,
+    index: Option<Index>,
     answers: Vec<Value>,
     report: Option<Utf8PathBuf>,
+    /// Whether Ctrl-C ended a step before its time.
+    stopped: bool,
 }
 
 /// One step, by the words that announce it.
@@ -60,7 +73,8 @@ struct Step {
 const STEPS: &[Step] = &[
     Step { about: "filming a world and cutting its splits", run: film },
     Step { about: "training three models, testing them beside guesses", run: train_and_test },
-    Step { about: "answering three sentences among all test videos", run: answer_sentences },
+    Step { about: "making the test videos searchable", run: collection::index },
+    Step { about: "answering three sentences", run: collection::answer_sentences },
     Step { about: "writing the report", run: write_report },
 ];
 
@@ -82,29 +96,67 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut stage = Stage {
         out: &out,
         matrix,
+        quick: args.quick,
         expanded,
         settings,
         account: None,
         results: None,
+        index: None,
         answers: Vec::new(),
         report: None,
+        stopped: false,
     };
     for (number, step) in STEPS.iter().enumerate() {
         say(&format!("[{}/{}] {}", number + 1, STEPS.len(), step.about));
         (step.run)(&mut stage)?;
-        if stage
-            .account
-            .as_ref()
-            .is_some_and(|account| account.count(State::Stopped) + account.count(State::Waiting) > 0)
-        {
+        if stage.is_stopped() {
             say("stopped; the same command goes on");
             break;
         }
     }
-    let complete = stage.account.as_ref().is_some_and(Account::is_complete);
+    let complete = !stage.stopped && stage.account.as_ref().is_some_and(Account::is_complete);
     let seconds = began.elapsed().as_secs_f64();
-    let outcome = args.print.result(&as_json(&stage, seconds), || as_text(&stage, seconds))?;
-    Ok(if complete { outcome } else { outcome.with_problems() })
+    let outcome = args.print.result(&as_json(&stage, seconds)?, || as_text(&stage, seconds))?;
+    let outcome = if complete { outcome } else { outcome.with_problems() };
+    match stage.index.take().filter(|_| args.serve && !stage.is_stopped()) {
+        Some(index) => {
+            outcome.print();
+            serve(index, args.listen)
+        }
+        None => Ok(outcome),
+    }
+}
+
+/// Serves the page until Ctrl-C.
+fn serve(index: Index, listen: SocketAddr) -> anyhow::Result<Outcome> {
+    let options = ServerOptions { listen, token: None, addable: Vec::new() };
+    cuemark_server::serve(index, options, |address| {
+        let page = format!("http://{address}");
+        say(&format!("the search page is at {page} until Ctrl-C"));
+        show_in_browser(&page);
+    })?;
+    Ok(Outcome::ok(""))
+}
+
+/// Shows a page where a person sits in front of a desktop; elsewhere its address, which was said, has to do.
+fn show_in_browser(page: &str) {
+    let has_desktop = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    let program = match std::env::consts::OS {
+        "macos" => "open",
+        "linux" if has_desktop => "xdg-open",
+        _ => return,
+    };
+    if std::io::stderr().is_terminal() {
+        let _ = Command::new(program).arg(page).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    }
+}
+
+impl Stage<'_> {
+    /// Whether Ctrl-C has left something to do.
+    fn is_stopped(&self) -> bool {
+        let left = |account: &Account| account.count(State::Stopped) + account.count(State::Waiting);
+        self.stopped || self.account.as_ref().is_some_and(|account| left(account) > 0)
+    }
 }
 
 fn film(stage: &mut Stage<'_>) -> anyhow::Result<()> {
@@ -132,53 +184,6 @@ fn train_and_test(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     stage.account = Some(account);
     stage.results = Some(matrix_run::results(&stage.matrix, &stage.expanded, stage.out));
     Ok(())
-}
-
-/// Sentences that are asked: queries of test-iid, evenly spaced, without the video they were written for.
-const SENTENCES: usize = 3;
-
-fn answer_sentences(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    let Some(best) = best_model(stage) else { return Ok(()) };
-    let trained = Trained::open(&RunFolder::new(stage.out.join("cells").join(&best)), &Device::Cpu)?;
-    let test: Split =
-        read_truth(&Source::new(world(stage).join("splits/test-iid.jsonl")), None, &ReadOptions::default())?;
-    let videos: Vec<VideoId> = test.videos.iter().map(|video| video.id.clone()).collect();
-    let step = (test.queries.len() / SENTENCES).max(1);
-    let asked: Vec<&Truth> = test.queries.iter().step_by(step).take(SENTENCES).collect();
-    let ask = |(number, truth): (usize, &&Truth)| Truth {
-        pool: Some(videos.clone()),
-        ..Truth::bare(Query { id: QueryId::new(format!("asked-{number}")), text: truth.query.text.clone() })
-    };
-    let queries: Vec<Truth> = asked.iter().enumerate().map(ask).collect();
-    let options = PredictOptions { answers: 3, batch: 64, among: Among::Pool, window: None, variant: None };
-    let split = Split { queries, ..test.clone() };
-    let predicted = trained.predict(&split, &options, &mut |_, _| {})?.predictions;
-    say(&format!("  {} searches {} videos", best, thousands(videos.len())));
-    for (truth, list) in asked.iter().zip(predicted.tasks.iter().flat_map(|task| &task.queries)) {
-        say(&format!("  “{}”", truth.query.text));
-        let mut found = Vec::new();
-        for (place, answer) in list.ranked.iter().enumerate() {
-            let video = answer.video.as_ref().map_or("", VideoId::as_str);
-            let (start, end) = (answer.span.start(), answer.span.end());
-            let right =
-                truth.right().any(|moment| moment.video.as_str() == video && moment.span.iou(answer.span) >= 0.5);
-            let mark = if right { "  ← the moment it was written for" } else { "" };
-            say(&format!("    {}. {video} {start:5.1} – {end:5.1} s{mark}", place + 1));
-            found.push(json!({ "video": video, "span": [start, end], "right": right }));
-        }
-        stage.answers.push(json!({ "sentence": truth.query.text, "answers": found }));
-    }
-    Ok(())
-}
-
-/// The trained model that can search many videos and is best on test-iid, as the name of its cell.
-fn best_model(stage: &Stage<'_>) -> Option<String> {
-    let results = stage.results.as_ref()?;
-    let models = results.results.iter().filter(|run| run.kind == Kind::Model);
-    let score = |run: &&RunResult| run.plain("test-iid", METRIC).map_or(-1.0, |measure| measure.value);
-    let best = models.max_by(|a, b| score(a).total_cmp(&score(b)))?;
-    let same = |cell: &&cuemark_bench::matrix::Cell| cell.model == best.model && cell.variant == best.variant;
-    stage.expanded.cells.iter().find(same).map(|cell| cell.name.clone())
 }
 
 fn write_report(stage: &mut Stage<'_>) -> anyhow::Result<()> {
@@ -214,6 +219,10 @@ fn as_text(stage: &Stage<'_>, seconds: f64) -> String {
                  reverses that rule. Whoever learnt the rule instead of looking loses there; the oracle, which reads the event log,\n\
                  does not.\n";
     }
+    if stage.index.is_some() {
+        let index = stage.out.join("index");
+        text += &format!("\nAsk it yourself: cuemark search {index} \"a red ball spins\", or cuemark serve {index}\n");
+    }
     text += &format!("\n{seconds:.0} s; everything is in {}", stage.out);
     if let Some(report) = &stage.report {
         text += &format!("\nreport: {report}");
@@ -221,13 +230,14 @@ fn as_text(stage: &Stage<'_>, seconds: f64) -> String {
     text
 }
 
-fn as_json(stage: &Stage<'_>, seconds: f64) -> Value {
-    json!({
+fn as_json(stage: &Stage<'_>, seconds: f64) -> anyhow::Result<Value> {
+    Ok(json!({
         "out": stage.out,
         "seconds": seconds,
         "account": stage.account,
         "results": stage.results.as_ref().map(|results| &results.results),
+        "index": collection::as_json(stage)?,
         "answers": stage.answers,
         "report": stage.report,
-    })
+    }))
 }
