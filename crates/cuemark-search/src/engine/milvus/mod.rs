@@ -302,7 +302,8 @@ impl Engine for Milvus {
                     faults.push(Fault { place: place_of(), problem: "has no length".to_owned() });
                 }
                 let length = dot(vector, vector).sqrt();
-                if !((length - 1.0).abs() < ROUNDING) {
+                let sound = (length - 1.0).abs() < ROUNDING;
+                if !sound {
                     faults.push(Fault { place: place_of(), problem: format!("its embedding has length {length}") });
                 }
             }
