@@ -12,9 +12,27 @@ import time
 from milvus import MilvusServer
 
 
-def wait_until_open(port):
-    """The health that `start` waits for comes before the port is open when a server takes up old data."""
+def bind(port):
+    """Whether a port is free, as the server itself sees it: connections that are fading away do no harm.
+
+    Without this a server that takes the place of one that was killed would quietly get another port.
+    """
+    free = socket.socket()
+    free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        free.bind(("127.0.0.1", port))
+        free.listen()
+        return free
+    except OSError:
+        free.close()
+        return None
+
+
+def wait_until_open(server, port):
+    """Waits for the port rather than for the package's check of health, which comes too soon over old data."""
     while True:
+        if server.server_proc.poll() is not None:
+            sys.exit("the Milvus server ended at once: is another one running on this machine? They share port 2380")
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
             return
@@ -30,13 +48,14 @@ def main():
     unpacked = os.path.join(folder, "bin")
     if not os.path.lexists(unpacked):
         os.symlink(os.path.abspath(programs), unpacked)
-    server = MilvusServer()
+    server = MilvusServer(wait_for_started=False)
     server.set_base_dir(folder)
-    server.listen_port = port
+    server.config.try_bind_port = bind
+    server.config.update(proxy_port=port)
     # It comes back as it was after being killed, sooner than the usual half minute for which the dead one keeps its lease.
     server.config.set("common.session.ttl", 10)
     server.start()
-    wait_until_open(port)
+    wait_until_open(server, port)
     print(f"READY {server.server_proc.pid}", flush=True)
     sys.stdin.read()
     # Whoever kills a server wants it dead at once; `stop` waits politely, and not for long enough.

@@ -24,8 +24,11 @@ const LOOK: Duration = Duration::from_millis(100);
 /// How fresh an answer must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fresh {
-    /// With everything that was written until the server's time `since`; 0 for whatever is there.
+    /// With everything that was written until the server's time `since`.
     Since(u64),
+    /// With everything that was written until five seconds ago. A server that takes up its log again after a restart makes
+    /// a question wait until it has got so far.
+    Recent,
     /// With everything that was written until now, by anybody. Waits for the server's next tick.
     Now,
 }
@@ -34,7 +37,7 @@ impl Fresh {
     fn level(self) -> (i32, u64) {
         match self {
             Self::Now => (ConsistencyLevel::Strong as i32, 0),
-            Self::Since(0) => (ConsistencyLevel::Eventually as i32, 1),
+            Self::Recent => (ConsistencyLevel::Bounded as i32, 2),
             Self::Since(since) => (ConsistencyLevel::Session as i32, since),
         }
     }
@@ -222,7 +225,7 @@ impl Wire {
             collection_name: ask.collection.to_owned(),
             expr: ask.which.clone(),
             output_fields: names(ask.columns),
-            query_params: ask.most.map(|most| pair("limit", most)).into_iter().collect(),
+            query_params: ask.most.map(|most| pair("limit", &most)).into_iter().collect(),
             guarantee_timestamp,
             consistency_level,
             ..Default::default()
@@ -259,11 +262,11 @@ impl Wire {
             search_input: Some(SearchInput::PlaceholderGroup(group.encode_to_vec())),
             output_fields: names(ask.columns),
             search_params: vec![
-                pair("anns_field", ask.field),
-                pair("topk", ask.count),
-                pair("metric_type", "IP"),
-                pair("params", parameters),
-                pair("round_decimal", -1),
+                pair("anns_field", &ask.field),
+                pair("topk", &ask.count),
+                pair("metric_type", &"IP"),
+                pair("params", &parameters),
+                pair("round_decimal", &-1),
             ],
             nq: 1,
             guarantee_timestamp,

@@ -17,28 +17,28 @@ fn scalars(name: &str, kind: DataType, data: Data) -> FieldData {
 }
 
 pub(super) fn longs(name: &str, data: Vec<i64>) -> FieldData {
-    scalars(name, DataType::Int64, Data::LongData(LongArray { data, ..LongArray::default() }))
+    scalars(name, DataType::Int64, Data::LongData(LongArray { data }))
 }
 
 pub(super) fn doubles(name: &str, data: Vec<f64>) -> FieldData {
-    scalars(name, DataType::Double, Data::DoubleData(DoubleArray { data, ..DoubleArray::default() }))
+    scalars(name, DataType::Double, Data::DoubleData(DoubleArray { data }))
 }
 
 pub(super) fn bools(name: &str, data: Vec<bool>) -> FieldData {
-    scalars(name, DataType::Bool, Data::BoolData(BoolArray { data, ..BoolArray::default() }))
+    scalars(name, DataType::Bool, Data::BoolData(BoolArray { data }))
 }
 
 pub(super) fn texts(name: &str, data: Vec<String>) -> FieldData {
-    scalars(name, DataType::VarChar, Data::StringData(StringArray { data, ..StringArray::default() }))
+    scalars(name, DataType::VarChar, Data::StringData(StringArray { data }))
 }
 
 pub(super) fn jsons(name: &str, data: Vec<Vec<u8>>) -> FieldData {
-    scalars(name, DataType::Json, Data::JsonData(JsonArray { data, ..JsonArray::default() }))
+    scalars(name, DataType::Json, Data::JsonData(JsonArray { data }))
 }
 
 /// Rows of `width` numbers.
 pub(super) fn vectors(name: &str, width: usize, data: Vec<f32>) -> FieldData {
-    let numbers = VectorData::FloatVector(FloatArray { data, ..FloatArray::default() });
+    let numbers = VectorData::FloatVector(FloatArray { data });
     let field = VectorField { dim: width as i64, data: Some(numbers), ..VectorField::default() };
     column(name, DataType::FloatVector, Field::Vectors(field))
 }

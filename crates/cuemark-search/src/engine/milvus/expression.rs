@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use cuemark_core::VideoId;
+
 use crate::Filter;
 
 /// `text` as a literal, whatever it holds.
@@ -39,7 +41,7 @@ pub(super) fn list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
 pub(super) fn of(filter: &Filter) -> Option<String> {
     let mut parts = vec!["present == true".to_owned()];
     if let Some(videos) = &filter.videos {
-        let mut names: Vec<&str> = videos.iter().map(|video| video.as_str()).collect();
+        let mut names: Vec<&str> = videos.iter().map(VideoId::as_str).collect();
         names.sort_unstable();
         match names.as_slice() {
             [] => return None,

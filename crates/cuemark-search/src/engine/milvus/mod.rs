@@ -17,8 +17,9 @@ mod schema;
 mod wire;
 mod writing;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use cuemark_core::{Span, VideoId};
 use cuemark_formats::Overwrite;
@@ -35,6 +36,8 @@ use crate::{Embedding, Manifest, Result, SearchError, VideoEntry, VideoState, do
 
 /// The column that is searched.
 const EMBEDDING: &str = "embedding";
+/// What was written longer ago is in every recent answer.
+const JUST_NOW: Duration = Duration::from_secs(6);
 /// How far the length of a stored embedding may be from 1: rounding to halves.
 const ROUNDING: f32 = 0.01;
 
@@ -46,8 +49,8 @@ pub struct Milvus {
     catalogue: String,
     width: usize,
     index: VectorIndex,
-    /// The server's time of the last thing that was written from here.
-    last_write: AtomicU64,
+    /// The last thing that was written from here: when, and the server's time.
+    last_write: Mutex<Option<(Instant, u64)>>,
     /// Whether something was written since the last flush.
     unflushed: AtomicBool,
     known: Mutex<Known>,
@@ -110,6 +113,10 @@ impl Milvus {
         let description = describe(&wire, url, &collection)?;
         wire.make_ready(&catalogue, "unused", VectorIndex::Flat)?;
         wire.make_ready(&collection, EMBEDDING, description.layout.index)?;
+        // Whatever was acknowledged before, by anybody, is there from here on.
+        for name in [&catalogue, &collection] {
+            wire.count(name, "present == true", Fresh::Now)?;
+        }
         Ok(Self::of(wire, url, collection, catalogue, &description))
     }
 
@@ -134,7 +141,7 @@ impl Milvus {
             catalogue,
             width: description.manifest.width,
             index: description.layout.index,
-            last_write: AtomicU64::new(0),
+            last_write: Mutex::default(),
             unflushed: AtomicBool::new(false),
             known: Mutex::default(),
         }
@@ -144,9 +151,13 @@ impl Milvus {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// With everything that was written from here.
+    /// With everything that was written from here, and what others wrote until seconds ago.
     fn fresh(&self) -> Fresh {
-        Fresh::Since(self.last_write.load(Ordering::Acquire))
+        let last = *self.last_write.lock().unwrap_or_else(PoisonError::into_inner);
+        match last.filter(|(when, _)| when.elapsed() < JUST_NOW) {
+            Some((_, since)) => Fresh::Since(since),
+            None => Fresh::Recent,
+        }
     }
 }
 
@@ -291,7 +302,8 @@ impl Engine for Milvus {
                     faults.push(Fault { place: place_of(), problem: "has no length".to_owned() });
                 }
                 let length = dot(vector, vector).sqrt();
-                if !((length - 1.0).abs() < ROUNDING) {
+                let sound = (length - 1.0).abs() < ROUNDING;
+                if !sound {
                     faults.push(Fault { place: place_of(), problem: format!("its embedding has length {length}") });
                 }
             }

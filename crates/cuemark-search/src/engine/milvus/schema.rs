@@ -36,7 +36,7 @@ pub(super) struct Description {
     pub(super) manifest: Manifest,
 }
 
-pub(super) fn pair(key: &str, value: impl ToString) -> KeyValuePair {
+pub(super) fn pair(key: &str, value: &dyn ToString) -> KeyValuePair {
     KeyValuePair { key: key.to_owned(), value: value.to_string() }
 }
 
@@ -45,11 +45,11 @@ fn field(name: &str, kind: DataType, parameters: Vec<KeyValuePair>) -> FieldSche
 }
 
 fn text(name: &str, longest: usize) -> FieldSchema {
-    field(name, DataType::VarChar, vec![pair("max_length", longest)])
+    field(name, DataType::VarChar, vec![pair("max_length", &longest)])
 }
 
 fn vector(name: &str, width: usize) -> FieldSchema {
-    field(name, DataType::FloatVector, vec![pair("dim", width)])
+    field(name, DataType::FloatVector, vec![pair("dim", &width)])
 }
 
 /// The moments.
@@ -89,5 +89,5 @@ pub(super) fn index_parameters(index: VectorIndex) -> Vec<KeyValuePair> {
         VectorIndex::Flat => ("FLAT", "{}".to_owned()),
         VectorIndex::Hnsw => ("HNSW", format!("{{\"M\":{LINKS},\"efConstruction\":{BUILD_EXPANSION}}}")),
     };
-    vec![pair("index_type", kind), pair("metric_type", "IP"), pair("params", parameters)]
+    vec![pair("index_type", &kind), pair("metric_type", &"IP"), pair("params", &parameters)]
 }

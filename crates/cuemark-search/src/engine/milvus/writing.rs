@@ -1,7 +1,8 @@
 //! Putting and removing.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use cuemark_core::VideoId;
 use half::f16;
@@ -103,7 +104,11 @@ impl Milvus {
     }
 
     fn wrote(&self, when: u64) {
-        self.last_write.fetch_max(when, Ordering::AcqRel);
+        if when > 0 {
+            let mut last = self.last_write.lock().unwrap_or_else(PoisonError::into_inner);
+            let latest = last.map_or(when, |(_, before)| before.max(when));
+            *last = Some((Instant::now(), latest));
+        }
         self.unflushed.store(true, Ordering::Release);
     }
 }
