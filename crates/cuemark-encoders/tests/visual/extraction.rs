@@ -187,7 +187,7 @@ fn concepts_find_the_film_and_the_clip_that_a_sentence_describes() {
     };
     let best_of = |scores: &[f32]| (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap();
     let mut best = Vec::new();
-    for file in VideoFile::find(&[videos.clone()]).unwrap() {
+    for file in VideoFile::find(std::slice::from_ref(&videos)).unwrap() {
         let scores = scores(&file.path);
         best.push((scores[best_of(&scores)], file.video.to_string(), scores));
     }

@@ -44,7 +44,7 @@ pub(super) fn index(stage: &mut Stage<'_>) -> anyhow::Result<()> {
         Ok(files) => files,
         Err(WorldError::Ffmpeg { problem, .. }) => {
             bar.suspend(|| {
-                say(&format!("  {problem}: the index is made of stored features, and nothing can be played"))
+                say(&format!("  {problem}: the index is made of stored features, and nothing can be played"));
             });
             Vec::new()
         }
