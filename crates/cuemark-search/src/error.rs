@@ -117,7 +117,7 @@ pub enum SearchError {
     /// From published encoders.
     #[cfg(feature = "models")]
     #[error(transparent)]
-    Encode(#[from] EncodeError),
+    Encode(Box<EncodeError>),
     /// From feature stores.
     #[cfg(feature = "models")]
     #[error(transparent)]
@@ -125,6 +125,13 @@ pub enum SearchError {
     /// From reading and writing files.
     #[error(transparent)]
     Read(#[from] ReadError),
+}
+
+#[cfg(feature = "models")]
+impl From<EncodeError> for SearchError {
+    fn from(error: EncodeError) -> Self {
+        Self::Encode(Box::new(error))
+    }
 }
 
 impl SearchError {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use cuemark_core::{Truth, VideoId};
+use cuemark_core::{Relevance, Truth, VideoId};
 use cuemark_metrics::{GradedSpan, Judge, ndcg_at};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
@@ -108,7 +108,7 @@ impl Quality {
                 .map(|one| GradedSpan {
                     video: &one.moment.video,
                     span: one.moment.span,
-                    relevance: one.relevance.map_or(1.0, |grade| grade.value()),
+                    relevance: one.relevance.map_or(1.0, Relevance::value),
                 })
                 .collect();
             if !within.iter().any(|video| right.are_in(video)) {
