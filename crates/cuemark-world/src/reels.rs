@@ -52,7 +52,7 @@ mod tests {
     fn a_finished_world_gets_the_files_that_it_would_have_been_made_with() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| Utf8PathBuf::from_path_buf(folder.path().join(name)).unwrap();
-        let options = WorldOptions { videos: 8, length: 8.0, ..WorldOptions::default() };
+        let options = WorldOptions { videos: 8, length: 12.0, ..WorldOptions::default() };
         make(&options, &at("plain"), &|_| {}).unwrap();
         make(&WorldOptions { reels: crate::Reels::Mp4, ..options }, &at("filmed"), &|_| {}).unwrap();
         let log = WorldLog::open(&at("plain")).unwrap();
