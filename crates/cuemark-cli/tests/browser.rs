@@ -12,34 +12,6 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
-/// A small network for a small world: what counts here is that everything is joined up.
-const RUN: &str = r#"
-[model]
-name = "mmn"
-text = { rate = 1.0 }
-[model.network]
-map = { pre_clips = 32, clips = 16, counts = [15] }
-hidden = 32
-joint = 32
-kernel = 3
-layers = 2
-text = { dim = 32, layers = 1, heads = 2, ffn = 64, positions = 64 }
-[model.matching]
-margin = 0.3
-weight = 0.05
-[data]
-dataset = "world"
-root = "WORLD"
-[train]
-epochs = 2
-batch = 8
-rate = 1e-3
-optimiser = "adamw"
-schedule = { kind = "cosine", warm_up = 0.05 }
-[eval]
-metric = "R@1,IoU=0.5"
-"#;
-
 /// A process of ours that ends with the test.
 struct Running(Child);
 
@@ -199,8 +171,8 @@ fn a_question_typed_into_the_page_finds_moments_and_plays_exactly_one() {
     let folder = Utf8PathBuf::from_path_buf(guard.path().to_owned()).unwrap();
     let at = |name: &str| folder.join(name).into_string();
     cuemark(&["world", "make", "--out", &at("world"), "--videos", "24", "--mp4", "--seed", "4"]);
-    std::fs::write(folder.join("run.toml"), RUN.replace("WORLD", &at("world"))).unwrap();
-    cuemark(&["train", &at("run.toml"), "--out", &at("run")]);
+    let run = cuemark_testkit::fixture("runs/small-mmn.toml");
+    cuemark(&["train", run.as_str(), "--set", &format!("data.root={}", at("world")), "--out", &at("run")]);
     let made = cuemark(&["index", "create", &at("index"), "--encoder", &at("run"), &at("world/videos"), "--json"]);
     let made: Value = serde_json::from_str(&made).unwrap();
     assert_eq!(made["added"]["failed"], 0, "{made:#}");

@@ -58,40 +58,13 @@ def program() -> Program:
     raise FileNotFoundError("build the program first (cargo build), or say where it lies in CUEMARK_CLI")
 
 
-# A small network for a small world: what counts here is that both ask the same encoder the same.
-RUN = """
-[model]
-name = "mmn"
-text = { rate = 1.0 }
-[model.network]
-map = { pre_clips = 32, clips = 16, counts = [15] }
-hidden = 32
-joint = 32
-kernel = 3
-layers = 2
-text = { dim = 32, layers = 1, heads = 2, ffn = 64, positions = 64 }
-[model.matching]
-margin = 0.3
-weight = 0.05
-[data]
-dataset = "world"
-root = "WORLD"
-[train]
-epochs = 1
-batch = 8
-rate = 1e-3
-[eval]
-metric = "R@1,IoU=0.5"
-"""
-
-
 @pytest.fixture(scope="session")
-def searched(program: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def searched(program: Any, fixtures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A world, a bi-encoder trained on it, and an index of its videos, half of them tagged."""
     root = tmp_path_factory.mktemp("searched")
     program.json("world", "make", "--out", root / "world", "--videos", 24, "--seed", 4)
-    (root / "run.toml").write_text(RUN.replace("WORLD", str(root / "world")))
-    program.json("train", root / "run.toml", "--out", root / "run")
+    run = fixtures / "runs/small-mmn.toml"
+    program.json("train", run, "--set", f"data.root={root / 'world'}", "--set", "train.epochs=1", "--out", root / "run")
     store = root / "world/features-motion"
     program.json("index", "create", root / "index", "--encoder", root / "run", "--features", store, "--tag", "day")
     half = [word for name in cuemark.Index(root / "index").videos[::2] for word in ("--only", name)]
