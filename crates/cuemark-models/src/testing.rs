@@ -108,6 +108,22 @@ pub(crate) fn overfit(
     (model, losses[0], losses[losses.len() - 1])
 }
 
+/// Trains a fresh model on one batch: the loss must fall below `share` of what it was, and the best proposal of every
+/// query overlap its span by 0.7 or more. Returns the model for whatever else must hold.
+pub(crate) fn assert_learnt_by_heart<M: Model + 'static>(
+    build: impl Fn(VarBuilder) -> Result<M>,
+    batch: &Batch,
+    steps: usize,
+    rate: f64,
+    share: f32,
+) -> Box<dyn Model> {
+    let (model, first, last) = overfit(|vb| Ok(Box::new(build(vb)?)), batch, steps, rate);
+    assert!(last < share * first, "{first} to {last}");
+    let overlaps = best_overlaps(model.as_ref(), batch);
+    assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{overlaps:?}");
+    model
+}
+
 /// The overlap of each query's best proposal with its span.
 pub(crate) fn best_overlaps(model: &dyn Model, batch: &Batch) -> Vec<f64> {
     let ranked = model.propose(batch).unwrap();

@@ -1,5 +1,6 @@
 //! Layers that three or more models share. Parameters carry PyTorch's names, initialisers its defaults.
 
+mod anchor_network;
 mod anchors;
 mod attention;
 mod batch_norm;
@@ -24,6 +25,11 @@ mod similarity_curve;
 mod transformer;
 mod word_table;
 
+#[cfg(test)]
+pub(crate) use anchor_network::trial as anchor_trial;
+pub use anchor_network::{
+    AnchorForward, AnchorInputs, AnchorLayers, AnchorNetwork, AnchorQuery, AnchorRules, Movers, trace_anchors,
+};
 pub use anchors::{
     AnchorHead, AnchorLosses, AnchorSettings, Anchored, FrameRange, Positives, best_anchors, ranges_of_fixture,
 };

@@ -7,8 +7,6 @@
 
 use candle_core::{DType, Tensor};
 use candle_nn::{Init, Module, VarBuilder};
-use cuemark_features::Normalise;
-use cuemark_features::resample::Resample;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::sigmoid;
 use cuemark_text::Parse;
@@ -16,13 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    AnchorHead, AnchorSettings, Anchored, FrameEncoder, FrameRange, FrameSettings, FrameToWords, Linear, Recurrent,
-    Ways, best_anchors, linear_no_bias, ranges_of_fixture,
+    AnchorForward, AnchorInputs, AnchorLayers, AnchorNetwork, AnchorQuery, AnchorRules, AnchorSettings, FrameSettings,
+    Linear, Movers, Recurrent, Ways, linear_no_bias, trace_anchors,
 };
-use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
-    read_settings,
-};
+use crate::{Batch, Family, FullSize, Given, ModelCard, Result, Supervision, Task, fill_settings, read_settings};
 
 /// What registers the model.
 pub static CARD: ModelCard = ModelCard {
@@ -128,14 +123,11 @@ const FIRST_RELATION: usize = 2;
 #[derive(Debug)]
 pub struct Cmin {
     config: CminConfig,
-    video: FrameEncoder,
+    layers: AnchorLayers,
     graph: Vec<GraphLayer>,
     words: Recurrent,
-    attention: FrameToWords,
     gate_words: Linear,
     gate_video: Linear,
-    fuse: Recurrent,
-    head: AnchorHead,
 }
 
 /// One layer of the graph: messages from each word to itself, to its head and to its dependents.
@@ -169,23 +161,6 @@ struct Graph {
     to_dependent: Edges,
 }
 
-/// Everything on the way to the anchors.
-struct Forward {
-    video: Tensor,
-    words: Tensor,
-    attended: Tensor,
-    fused: Tensor,
-    anchored: Anchored,
-}
-
-/// The words of a batch as the network reads them.
-struct Query<'a> {
-    words: &'a Tensor,
-    mask: &'a Tensor,
-    lengths: &'a [usize],
-    graph: &'a Graph,
-}
-
 impl Cmin {
     /// The network of these settings.
     ///
@@ -197,14 +172,11 @@ impl Cmin {
         let layer =
             |number: usize| GraphLayer::new(given.words, config.relations, &sentence.pp("gcn_layers").pp(number));
         Ok(Self {
-            video: FrameEncoder::new(&config.video, given.visual, hidden, config.dropout, vb.pp("video_encoder"))?,
+            layers: AnchorLayers::new(&config.video, &config.anchors, given.visual, hidden, config.dropout, &vb)?,
             graph: (0..config.graph_layers).map(layer).collect::<Result<_>>()?,
             words: Recurrent::gru(given.words, hidden / 2, 1, Ways::Both, sentence.pp("rnn.gru"))?,
-            attention: FrameToWords::new(hidden, vb.pp("v2s"))?,
             gate_words: linear_no_bias(hidden, hidden, vb.pp("cross_gate.fc_gate1"))?,
             gate_video: linear_no_bias(hidden, hidden, vb.pp("cross_gate.fc_gate2"))?,
-            fuse: Recurrent::gru(2 * hidden, hidden / 2, 1, Ways::Both, vb.pp("rnn.gru"))?,
-            head: AnchorHead::new(&config.anchors, config.video.frames, hidden, vb.clone())?,
             config: config.clone(),
         })
     }
@@ -212,28 +184,19 @@ impl Cmin {
     /// # Shapes
     /// - visual `[batch, frames, d_visual]`; words `[batch, words, d_word]`, mask `[batch, words]`
     /// - `[batch, frames, hidden]` on the way, one logit and two offsets per anchor in the end
-    fn forward(&self, visual: &Tensor, query: &Query, pass: &Pass) -> Result<Forward> {
+    fn forward(&self, visual: &Tensor, query: &AnchorQuery, graph: &Graph, pass: &Pass) -> Result<AnchorForward> {
         let p = self.config.dropout;
-        let video = self.video.forward(visual, pass)?;
+        let video = self.layers.encode(visual, pass)?;
         let mut words = pass.dropout(query.words, p)?;
         for layer in &self.graph {
-            words = (&words + pass.dropout(&layer.forward(&words, query.graph)?, p)?)?;
+            words = (&words + pass.dropout(&layer.forward(&words, graph)?, p)?)?;
         }
         let words = pass.dropout(&self.words.forward_packed(&words, query.lengths)?, p)?;
-        let attended = self.attention.forward(&video, &words, query.mask)?;
+        let attended = self.layers.attend(&video, &words, query)?;
         let gated_words = (sigmoid(&self.gate_words.forward(&video)?)? * &attended)?;
         let gated_video = (sigmoid(&self.gate_video.forward(&attended)?)? * &video)?;
-        let fused = self.fuse.forward(&Tensor::cat(&[gated_video, gated_words], 2)?)?;
-        let fused = pass.dropout(&fused, p)?;
-        let anchored = self.head.forward(&fused)?;
-        Ok(Forward { video, words, attended, fused, anchored })
-    }
-
-    fn of_batch(&self, batch: &Batch, pass: &Pass) -> Result<Anchored> {
-        let queries = &batch.queries;
-        let graph = Graph::of_parses(queries.parses(CARD.name)?, &queries.lengths, queries.words.dim(1)?);
-        let query = Query { words: &queries.words, mask: &queries.mask, lengths: &queries.lengths, graph: &graph };
-        Ok(self.forward(&batch.videos.visual, &query, pass)?.anchored)
+        let (fused, anchored) = self.layers.score(&gated_video, &gated_words, pass)?;
+        Ok(AnchorForward { video, words, attended, fused, anchored })
     }
 }
 
@@ -339,37 +302,25 @@ impl Edges {
     }
 }
 
-impl Model for Cmin {
-    fn input(&self) -> Input {
-        let frames = self.config.video.frames;
-        Input {
-            normalise: Normalise::None,
-            resample: Resample::Linspace { rows: frames },
-            parses: true,
-            ..Input::pairs(frames)
-        }
+impl AnchorNetwork for Cmin {
+    fn layers(&self) -> &AnchorLayers {
+        &self.layers
     }
 
-    fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {
-        let truth: Vec<FrameRange> =
-            batch.targets(CARD.name)?.spans.iter().map(|span| self.head.range(*span)).collect();
-        let ious: Vec<Vec<f32>> = truth.iter().map(|range| self.head.ious(*range)).collect();
-        let anchored = self.of_batch(batch, pass)?;
-        let targets = self.head.targets(&ious, self.config.clear as f32, &anchored.logits)?;
-        Ok(self.head.losses(&anchored, &targets, &best_anchors(&ious), &truth, self.config.offset_weight)?.into())
+    fn rules(&self) -> AnchorRules {
+        let CminConfig { clear, offset_weight, nms, .. } = self.config;
+        AnchorRules { model: CARD.name, parses: true, clear, movers: Movers::Best, offset_weight, nms }
     }
 
-    fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>> {
-        Ok(self.head.rank(&self.of_batch(batch, &Pass::answering())?)?)
-    }
-
-    fn nms(&self) -> Option<f64> {
-        Some(self.config.nms)
+    fn of_batch(&self, batch: &Batch, pass: &Pass) -> Result<AnchorForward> {
+        let queries = &batch.queries;
+        let graph = Graph::of_parses(queries.parses(CARD.name)?, &queries.lengths, queries.words.dim(1)?);
+        self.forward(&batch.videos.visual, &AnchorQuery::from(queries), &graph, pass)
     }
 }
 
 fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
-    let (visual, words) = (fixture.input("frames")?, fixture.input("words")?);
+    let inputs = AnchorInputs::of_fixture(fixture)?;
     let relation = "param.sentence_encoder.gcn_layers.0.fc_dir_bias2.";
     let config = CminConfig {
         video: FrameSettings::of_fixture(fixture)?,
@@ -382,25 +333,10 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
         offset_weight: fixture.real("reg_weight")?,
         nms: nms(),
     };
-    let given = Given::widths(visual.dim(2)?, words.dim(2)?, 0);
-    let net = Cmin::new(&config, &given, vb.clone())?;
-    let (mask, lengths) = (fixture.input("word_mask")?, fixture.lengths("word_mask")?);
-    let graph = Graph::of_matrices(&fixture.counts("adjacency")?, words.dim(1)?);
-    let query = Query { words: &words, mask: &mask, lengths: &lengths, graph: &graph };
-    let forward = net.forward(&visual, &query, &Pass::answering())?;
-    let label = fixture.input("label")?;
-    let best = best_anchors(&label.to_vec2()?);
-    let losses =
-        net.head.losses(&forward.anchored, &label, &best, &ranges_of_fixture(fixture)?, config.offset_weight)?;
-
-    let mut trace = Trace::new();
-    trace.out("video", &forward.video);
-    trace.out("words", &forward.words);
-    trace.out("attended", &forward.attended);
-    trace.out("fused_rnn", &forward.fused);
-    net.head.trace(&forward.anchored, &mut trace)?;
-    losses.trace(&mut trace);
-    Ok(trace)
+    let net = Cmin::new(&config, &inputs.given()?, vb.clone())?;
+    let graph = Graph::of_matrices(&fixture.counts("adjacency")?, inputs.query().words.dim(1)?);
+    let forward = net.forward(&inputs.visual, &inputs.query(), &graph, &Pass::answering())?;
+    trace_anchors(&net, &forward, fixture)
 }
 
 #[cfg(test)]
@@ -410,12 +346,16 @@ mod tests {
     use cuemark_text::{Dependency, Relation};
 
     use super::*;
-    use crate::testing::{TOY, best_overlaps, gap, overfit};
+    use crate::Model as _;
+    use crate::layers::anchor_trial::{
+        anchors, assert_every_anchor_inside_the_video_is_proposed, difference_of_padded_words, logits,
+    };
+    use crate::testing::{TOY, assert_learnt_by_heart, gap};
 
     fn config() -> CminConfig {
         CminConfig {
             video: FrameSettings { frames: 8, width: None, heads: 2, layers: 1, reach: 2 },
-            anchors: AnchorSettings { widths: vec![2.0, 3.0, 4.0, 5.0], spread: 0.5 },
+            anchors: anchors(),
             hidden: 16,
             graph_layers: 1,
             relations: 39,
@@ -444,26 +384,14 @@ mod tests {
         Cmin::new(&config(), &TOY.given(), Params::seeded(1, &Device::Cpu).builder()).unwrap()
     }
 
-    fn logits(net: &Cmin, batch: &Batch) -> Tensor {
-        net.of_batch(batch, &Pass::answering()).unwrap().logits
-    }
-
     #[test]
     fn every_anchor_inside_the_video_is_proposed() {
-        let ranked = net().propose(&batch(Relation::Nsubj)).unwrap();
-        assert_eq!(ranked.len(), TOY.pairs);
-        for proposals in ranked {
-            // Width 3 leaves out one centre on either side and 5 two; 2 and 4 stand between frames and leave out one less.
-            assert_eq!(proposals.len(), 7 + 6 + 5 + 4);
-            assert!(proposals.iter().all(|proposal| proposal.span.start() >= 0.0 && proposal.span.end() <= 1.0));
-            assert!(proposals.is_sorted_by(|a, b| a.score >= b.score));
-        }
+        assert_every_anchor_inside_the_video_is_proposed(&net(), &batch(Relation::Nsubj));
     }
 
     #[test]
     fn padded_words_change_nothing() {
-        let (net, batch) = (net(), batch(Relation::Nsubj));
-        assert!(gap(&logits(&net, &batch), &logits(&net, &batch.with_longer_words(3))) < 1e-6);
+        assert!(difference_of_padded_words(&net(), &batch(Relation::Nsubj)) < 1e-6);
     }
 
     #[test]
@@ -482,12 +410,7 @@ mod tests {
 
     #[test]
     fn one_batch_can_be_learnt_by_heart() {
-        let batch = batch(Relation::Dobj);
-        let build =
-            |vb: VarBuilder| -> Result<Box<dyn Model>> { Ok(Box::new(Cmin::new(&config(), &TOY.given(), vb)?)) };
-        let (model, first, last) = overfit(build, &batch, 120, 1e-2);
-        let overlaps = best_overlaps(model.as_ref(), &batch);
-        assert!(last < 0.6 * first, "{first} to {last}");
-        assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{overlaps:?}");
+        let build = |vb: VarBuilder| Cmin::new(&config(), &TOY.given(), vb);
+        assert_learnt_by_heart(build, &batch(Relation::Dobj), 120, 1e-2, 0.6);
     }
 }

@@ -7,8 +7,6 @@
 
 use candle_core::{D, Tensor};
 use candle_nn::{Module, VarBuilder};
-use cuemark_features::Normalise;
-use cuemark_features::resample::Resample;
 use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{mask_out, sigmoid, softmax};
@@ -16,13 +14,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    AnchorHead, AnchorSettings, Anchored, Conv1d, FrameEncoder, FrameRange, FrameSettings, FrameToWords, Linear,
-    PaddedWords, Positives, Recurrent, Running, Steps, Ways, linear, linear_no_bias, ranges_of_fixture,
+    AnchorForward, AnchorInputs, AnchorLayers, AnchorNetwork, AnchorQuery, AnchorRules, AnchorSettings, Conv1d,
+    FrameSettings, Linear, Movers, PaddedWords, Positives, Recurrent, Running, Steps, Ways, linear, linear_no_bias,
+    trace_anchors,
 };
-use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
-    read_settings,
-};
+use crate::{Batch, Family, FullSize, Given, ModelCard, Result, Supervision, Task, fill_settings, read_settings};
 
 /// What registers the model.
 pub static CARD: ModelCard = ModelCard {
@@ -124,12 +120,9 @@ fn nms() -> f64 {
 #[derive(Debug)]
 pub struct Csmgan {
     config: CsmganConfig,
-    video: FrameEncoder,
+    layers: AnchorLayers,
     sentence: SentenceEncoder,
     joint: Joint,
-    attention: FrameToWords,
-    fuse: Recurrent,
-    head: AnchorHead,
 }
 
 /// Words, phrases of up to three words, and the sentence, read together.
@@ -158,15 +151,6 @@ struct Update {
     new: Linear,
 }
 
-/// Everything on the way to the anchors.
-struct Forward {
-    video: Tensor,
-    words: Tensor,
-    attended: Tensor,
-    fused: Tensor,
-    anchored: Anchored,
-}
-
 impl Csmgan {
     /// The network of these settings.
     ///
@@ -176,12 +160,9 @@ impl Csmgan {
     pub fn new(config: &CsmganConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let hidden = config.hidden;
         Ok(Self {
-            video: FrameEncoder::new(&config.video, given.visual, hidden, config.dropout, vb.pp("video_encoder"))?,
+            layers: AnchorLayers::new(&config.video, &config.anchors, given.visual, hidden, config.dropout, &vb)?,
             sentence: SentenceEncoder::new(config, given.words, &vb.pp("sentence_encoder"))?,
             joint: Joint::new(hidden, &vb)?,
-            attention: FrameToWords::new(hidden, vb.pp("v2s"))?,
-            fuse: Recurrent::gru(2 * hidden, hidden / 2, 1, Ways::Both, vb.pp("rnn.gru"))?,
-            head: AnchorHead::new(&config.anchors, config.video.frames, hidden, vb.clone())?,
             config: config.clone(),
         })
     }
@@ -189,31 +170,18 @@ impl Csmgan {
     /// # Shapes
     /// - visual `[batch, frames, d_visual]`; words `[batch, words, d_word]`, mask `[batch, words]`
     /// - `[batch, frames, hidden]` on the way, one logit and two offsets per anchor in the end
-    fn forward(
-        &self,
-        visual: &Tensor,
-        words: &Tensor,
-        lengths: &[usize],
-        mask: &Tensor,
-        pass: &Pass,
-    ) -> Result<Forward> {
+    fn forward(&self, visual: &Tensor, query: &AnchorQuery, pass: &Pass) -> Result<AnchorForward> {
         let p = self.config.dropout;
-        let video = self.video.forward(visual, pass)?;
-        let words = self.sentence.forward(words, lengths, pass)?;
-        let seen = self.config.padded_words.seen(mask)?;
+        let video = self.layers.encode(visual, pass)?;
+        let words = self.sentence.forward(query.words, query.lengths, pass)?;
+        let seen = self.config.padded_words.seen(query.mask)?;
         let mut nodes = (video.clone(), words.clone());
         for _ in 0..self.config.joint_layers {
             nodes = self.joint.forward(&nodes.0, &nodes.1, &seen, |x| Ok(pass.dropout(x, p)?))?;
         }
-        let attended = self.attention.forward(&nodes.0, &nodes.1, mask)?;
-        let fused = pass.dropout(&self.fuse.forward(&Tensor::cat(&[&nodes.0, &attended], 2)?)?, p)?;
-        let anchored = self.head.forward(&fused)?;
-        Ok(Forward { video, words, attended, fused, anchored })
-    }
-
-    fn of_batch(&self, batch: &Batch, pass: &Pass) -> Result<Anchored> {
-        let queries = &batch.queries;
-        Ok(self.forward(&batch.videos.visual, &queries.words, &queries.lengths, &queries.mask, pass)?.anchored)
+        let attended = self.layers.attend(&nodes.0, &nodes.1, query)?;
+        let (fused, anchored) = self.layers.score(&nodes.0, &attended, pass)?;
+        Ok(AnchorForward { video, words, attended, fused, anchored })
     }
 }
 
@@ -324,33 +292,24 @@ impl Update {
     }
 }
 
-impl Model for Csmgan {
-    fn input(&self) -> Input {
-        let frames = self.config.video.frames;
-        Input { normalise: Normalise::None, resample: Resample::Linspace { rows: frames }, ..Input::pairs(frames) }
+impl AnchorNetwork for Csmgan {
+    fn layers(&self) -> &AnchorLayers {
+        &self.layers
     }
 
-    fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {
-        let truth: Vec<FrameRange> =
-            batch.targets(CARD.name)?.spans.iter().map(|span| self.head.range(*span)).collect();
-        let ious: Vec<Vec<f32>> = truth.iter().map(|range| self.head.ious(*range)).collect();
-        let anchored = self.of_batch(batch, pass)?;
-        let targets = self.head.targets(&ious, 0.0, &anchored.logits)?;
-        let chosen = self.config.positives.choose(&ious);
-        Ok(self.head.losses(&anchored, &targets, &chosen, &truth, self.config.offset_weight)?.into())
+    fn rules(&self) -> AnchorRules {
+        let CsmganConfig { positives, offset_weight, nms, .. } = self.config;
+        let movers = Movers::Positive(positives);
+        AnchorRules { model: CARD.name, parses: false, clear: 0.0, movers, offset_weight, nms }
     }
 
-    fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>> {
-        Ok(self.head.rank(&self.of_batch(batch, &Pass::answering())?)?)
-    }
-
-    fn nms(&self) -> Option<f64> {
-        Some(self.config.nms)
+    fn of_batch(&self, batch: &Batch, pass: &Pass) -> Result<AnchorForward> {
+        self.forward(&batch.videos.visual, &AnchorQuery::from(&batch.queries), pass)
     }
 }
 
 fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
-    let (visual, words) = (fixture.input("frames")?, fixture.input("words")?);
+    let inputs = AnchorInputs::of_fixture(fixture)?;
     let config = CsmganConfig {
         video: FrameSettings::of_fixture(fixture)?,
         anchors: AnchorSettings::of_fixture(fixture)?,
@@ -362,22 +321,9 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
         offset_weight: fixture.real("reg_weight")?,
         nms: nms(),
     };
-    let given = Given::widths(visual.dim(2)?, words.dim(2)?, 0);
-    let net = Csmgan::new(&config, &given, vb.clone())?;
-    let (mask, lengths) = (fixture.input("word_mask")?, fixture.lengths("word_mask")?);
-    let forward = net.forward(&visual, &words, &lengths, &mask, &Pass::answering())?;
-    let chosen = config.positives.choose(&fixture.input("positive_iou")?.to_vec2()?);
-    let truth = ranges_of_fixture(fixture)?;
-    let losses = net.head.losses(&forward.anchored, &fixture.input("label")?, &chosen, &truth, config.offset_weight)?;
-
-    let mut trace = Trace::new();
-    trace.out("video", &forward.video);
-    trace.out("words", &forward.words);
-    trace.out("attended", &forward.attended);
-    trace.out("fused_rnn", &forward.fused);
-    net.head.trace(&forward.anchored, &mut trace)?;
-    losses.trace(&mut trace);
-    Ok(trace)
+    let net = Csmgan::new(&config, &inputs.given()?, vb.clone())?;
+    let forward = net.forward(&inputs.visual, &inputs.query(), &Pass::answering())?;
+    trace_anchors(&net, &forward, fixture)
 }
 
 #[cfg(test)]
@@ -386,12 +332,15 @@ mod tests {
     use cuemark_tensor::{Device, Params};
 
     use super::*;
-    use crate::testing::{TOY, best_overlaps, gap, overfit};
+    use crate::layers::anchor_trial::{
+        anchors, assert_every_anchor_inside_the_video_is_proposed, difference_of_padded_words,
+    };
+    use crate::testing::{TOY, assert_learnt_by_heart};
 
     fn config(padded_words: PaddedWords) -> CsmganConfig {
         CsmganConfig {
             video: FrameSettings { frames: 8, width: Some(8), heads: 2, layers: 1, reach: 2 },
-            anchors: AnchorSettings { widths: vec![2.0, 3.0, 4.0, 5.0], spread: 0.5 },
+            anchors: anchors(),
             hidden: 16,
             joint_layers: 1,
             padded_words,
@@ -408,35 +357,19 @@ mod tests {
 
     #[test]
     fn every_anchor_inside_the_video_is_proposed() {
-        let ranked = net(PaddedWords::Masked).propose(&TOY.batch(1)).unwrap();
-        assert_eq!(ranked.len(), TOY.pairs);
-        for proposals in ranked {
-            assert_eq!(proposals.len(), 7 + 6 + 5 + 4);
-            assert!(proposals.is_sorted_by(|a, b| a.score >= b.score));
-        }
+        assert_every_anchor_inside_the_video_is_proposed(&net(PaddedWords::Masked), &TOY.batch(1));
     }
 
     #[test]
     fn padded_words_change_nothing_unless_the_published_attention_is_asked_for() {
-        let batch = TOY.batch(1);
-        let difference = |padded_words| {
-            let net = net(padded_words);
-            let logits = |batch: &Batch| net.of_batch(batch, &Pass::answering()).unwrap().logits;
-            gap(&logits(&batch), &logits(&batch.with_longer_words(3)))
-        };
+        let difference = |padded_words| difference_of_padded_words(&net(padded_words), &TOY.batch(1));
         assert!(difference(PaddedWords::Masked) < 1e-6);
         assert!(difference(PaddedWords::Published) > 1e-6);
     }
 
     #[test]
     fn one_batch_can_be_learnt_by_heart() {
-        let batch = TOY.batch(1);
-        let build = |vb: VarBuilder| -> Result<Box<dyn Model>> {
-            Ok(Box::new(Csmgan::new(&config(PaddedWords::Masked), &TOY.given(), vb)?))
-        };
-        let (model, first, last) = overfit(build, &batch, 80, 1e-2);
-        let overlaps = best_overlaps(model.as_ref(), &batch);
-        assert!(last < 0.8 * first, "{first} to {last}");
-        assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{overlaps:?}");
+        let build = |vb: VarBuilder| Csmgan::new(&config(PaddedWords::Masked), &TOY.given(), vb);
+        assert_learnt_by_heart(build, &TOY.batch(1), 80, 1e-2, 0.8);
     }
 }

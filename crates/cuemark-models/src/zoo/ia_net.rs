@@ -6,8 +6,6 @@
 
 use candle_core::{D, Tensor};
 use candle_nn::{Module, VarBuilder};
-use cuemark_features::Normalise;
-use cuemark_features::resample::Resample;
 use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{mask_out, sigmoid, softmax};
@@ -15,12 +13,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    AnchorHead, AnchorSettings, Anchored, FrameEncoder, FrameRange, FrameSettings, FrameToWords, Linear, PaddedWords,
-    Positives, Recurrent, Ways, linear, linear_no_bias, ranges_of_fixture,
+    AnchorForward, AnchorInputs, AnchorLayers, AnchorNetwork, AnchorQuery, AnchorRules, AnchorSettings, FrameSettings,
+    Linear, Movers, PaddedWords, Positives, Recurrent, Ways, linear, linear_no_bias, trace_anchors,
 };
 use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision, Task,
-    fill_settings, read_settings,
+    Batch, Family, FullSize, Given, ModelCard, ModelError, Result, Supervision, Task, fill_settings, read_settings,
 };
 
 /// What registers the model.
@@ -123,12 +120,9 @@ fn nms() -> f64 {
 #[derive(Debug)]
 pub struct IaNet {
     config: IaNetConfig,
-    video: FrameEncoder,
+    layers: AnchorLayers,
     words: Recurrent,
     rounds: Vec<(Step, Step)>,
-    attention: FrameToWords,
-    fuse: Recurrent,
-    head: AnchorHead,
 }
 
 /// Attention of both kinds of nodes, and the calibration of each: frames first, words second.
@@ -138,15 +132,6 @@ struct Step {
     gate: [Linear; 2],
     new: [Linear; 2],
     heads: usize,
-}
-
-/// Everything on the way to the anchors.
-struct Forward {
-    video: Tensor,
-    words: Tensor,
-    attended: Tensor,
-    fused: Tensor,
-    anchored: Anchored,
 }
 
 impl IaNet {
@@ -160,12 +145,9 @@ impl IaNet {
         let step = |name: String| Step::new(hidden, heads, &vb.pp(name));
         let round = |number: usize| Ok((step(format!("co{number}"))?, step(format!("se{number}"))?));
         Ok(Self {
-            video: FrameEncoder::new(&config.video, given.visual, hidden, config.dropout, vb.pp("video_encoder"))?,
+            layers: AnchorLayers::new(&config.video, &config.anchors, given.visual, hidden, config.dropout, &vb)?,
             words: Recurrent::gru(given.words, hidden / 2, 1, Ways::Both, vb.pp("sentence_encoder.rnn.gru"))?,
             rounds: (1..=config.rounds).map(round).collect::<Result<_>>()?,
-            attention: FrameToWords::new(hidden, vb.pp("v2s"))?,
-            fuse: Recurrent::gru(2 * hidden, hidden / 2, 1, Ways::Both, vb.pp("rnn.gru"))?,
-            head: AnchorHead::new(&config.anchors, config.video.frames, hidden, vb.clone())?,
             config: config.clone(),
         })
     }
@@ -173,33 +155,20 @@ impl IaNet {
     /// # Shapes
     /// - visual `[batch, frames, d_visual]`; words `[batch, words, d_word]`, mask `[batch, words]`
     /// - `[batch, frames, hidden]` on the way, one logit and two offsets per anchor in the end
-    fn forward(
-        &self,
-        visual: &Tensor,
-        words: &Tensor,
-        lengths: &[usize],
-        mask: &Tensor,
-        pass: &Pass,
-    ) -> Result<Forward> {
+    fn forward(&self, visual: &Tensor, query: &AnchorQuery, pass: &Pass) -> Result<AnchorForward> {
         let p = self.config.dropout;
-        let video = self.video.forward(visual, pass)?;
-        let words = self.words.forward_packed(&pass.dropout(words, p)?, lengths)?;
+        let video = self.layers.encode(visual, pass)?;
+        let words = self.words.forward_packed(&pass.dropout(query.words, p)?, query.lengths)?;
         let words = pass.dropout(&words, p)?;
-        let seen = self.config.padded_words.seen(mask)?;
+        let seen = self.config.padded_words.seen(query.mask)?;
         let mut nodes = (video.clone(), words.clone());
         for (across, within) in &self.rounds {
             nodes = across.across(&nodes.0, &nodes.1, &seen)?;
             nodes = within.within(&nodes.0, &nodes.1, &seen)?;
         }
-        let attended = self.attention.forward(&nodes.0, &nodes.1, mask)?;
-        let fused = pass.dropout(&self.fuse.forward(&Tensor::cat(&[&nodes.0, &attended], 2)?)?, p)?;
-        let anchored = self.head.forward(&fused)?;
-        Ok(Forward { video, words, attended, fused, anchored })
-    }
-
-    fn of_batch(&self, batch: &Batch, pass: &Pass) -> Result<Anchored> {
-        let queries = &batch.queries;
-        Ok(self.forward(&batch.videos.visual, &queries.words, &queries.lengths, &queries.mask, pass)?.anchored)
+        let attended = self.layers.attend(&nodes.0, &nodes.1, query)?;
+        let (fused, anchored) = self.layers.score(&nodes.0, &attended, pass)?;
+        Ok(AnchorForward { video, words, attended, fused, anchored })
     }
 }
 
@@ -266,33 +235,24 @@ fn attend(q: &Tensor, k: &Tensor, values: &Tensor, seen: Option<&Tensor>) -> Res
     Ok(softmax(&logits, D::Minus1)?.mean(1)?.times(values)?)
 }
 
-impl Model for IaNet {
-    fn input(&self) -> Input {
-        let frames = self.config.video.frames;
-        Input { normalise: Normalise::None, resample: Resample::Linspace { rows: frames }, ..Input::pairs(frames) }
+impl AnchorNetwork for IaNet {
+    fn layers(&self) -> &AnchorLayers {
+        &self.layers
     }
 
-    fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {
-        let truth: Vec<FrameRange> =
-            batch.targets(CARD.name)?.spans.iter().map(|span| self.head.range(*span)).collect();
-        let ious: Vec<Vec<f32>> = truth.iter().map(|range| self.head.ious(*range)).collect();
-        let anchored = self.of_batch(batch, pass)?;
-        let targets = self.head.targets(&ious, 0.0, &anchored.logits)?;
-        let chosen = self.config.positives.choose(&ious);
-        Ok(self.head.losses(&anchored, &targets, &chosen, &truth, self.config.offset_weight)?.into())
+    fn rules(&self) -> AnchorRules {
+        let IaNetConfig { positives, offset_weight, nms, .. } = self.config;
+        let movers = Movers::Positive(positives);
+        AnchorRules { model: CARD.name, parses: false, clear: 0.0, movers, offset_weight, nms }
     }
 
-    fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>> {
-        Ok(self.head.rank(&self.of_batch(batch, &Pass::answering())?)?)
-    }
-
-    fn nms(&self) -> Option<f64> {
-        Some(self.config.nms)
+    fn of_batch(&self, batch: &Batch, pass: &Pass) -> Result<AnchorForward> {
+        self.forward(&batch.videos.visual, &AnchorQuery::from(&batch.queries), pass)
     }
 }
 
 fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
-    let (visual, words) = (fixture.input("frames")?, fixture.input("words")?);
+    let inputs = AnchorInputs::of_fixture(fixture)?;
     let config = IaNetConfig {
         video: FrameSettings::of_fixture(fixture)?,
         anchors: AnchorSettings::of_fixture(fixture)?,
@@ -304,22 +264,9 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
         offset_weight: fixture.real("reg_weight")?,
         nms: nms(),
     };
-    let given = Given::widths(visual.dim(2)?, words.dim(2)?, 0);
-    let net = IaNet::new(&config, &given, vb.clone())?;
-    let (mask, lengths) = (fixture.input("word_mask")?, fixture.lengths("word_mask")?);
-    let forward = net.forward(&visual, &words, &lengths, &mask, &Pass::answering())?;
-    let chosen = config.positives.choose(&fixture.input("positive_iou")?.to_vec2()?);
-    let truth = ranges_of_fixture(fixture)?;
-    let losses = net.head.losses(&forward.anchored, &fixture.input("label")?, &chosen, &truth, config.offset_weight)?;
-
-    let mut trace = Trace::new();
-    trace.out("video", &forward.video);
-    trace.out("words", &forward.words);
-    trace.out("attended", &forward.attended);
-    trace.out("fused_rnn", &forward.fused);
-    net.head.trace(&forward.anchored, &mut trace)?;
-    losses.trace(&mut trace);
-    Ok(trace)
+    let net = IaNet::new(&config, &inputs.given()?, vb.clone())?;
+    let forward = net.forward(&inputs.visual, &inputs.query(), &Pass::answering())?;
+    trace_anchors(&net, &forward, fixture)
 }
 
 #[cfg(test)]
@@ -328,12 +275,15 @@ mod tests {
     use cuemark_tensor::{Device, Params};
 
     use super::*;
-    use crate::testing::{TOY, best_overlaps, gap, overfit};
+    use crate::layers::anchor_trial::{
+        anchors, assert_every_anchor_inside_the_video_is_proposed, difference_of_padded_words,
+    };
+    use crate::testing::{TOY, assert_learnt_by_heart};
 
     fn config(padded_words: PaddedWords) -> IaNetConfig {
         IaNetConfig {
             video: FrameSettings { frames: 8, width: Some(8), heads: 2, layers: 1, reach: 2 },
-            anchors: AnchorSettings { widths: vec![2.0, 3.0, 4.0, 5.0], spread: 0.5 },
+            anchors: anchors(),
             hidden: 16,
             rounds: 2,
             padded_words,
@@ -350,35 +300,19 @@ mod tests {
 
     #[test]
     fn every_anchor_inside_the_video_is_proposed() {
-        let ranked = net(PaddedWords::Masked).propose(&TOY.batch(1)).unwrap();
-        assert_eq!(ranked.len(), TOY.pairs);
-        for proposals in ranked {
-            assert_eq!(proposals.len(), 7 + 6 + 5 + 4);
-            assert!(proposals.is_sorted_by(|a, b| a.score >= b.score));
-        }
+        assert_every_anchor_inside_the_video_is_proposed(&net(PaddedWords::Masked), &TOY.batch(1));
     }
 
     #[test]
     fn padded_words_change_nothing_unless_the_published_attention_is_asked_for() {
-        let batch = TOY.batch(1);
-        let difference = |padded_words| {
-            let net = net(padded_words);
-            let logits = |batch: &Batch| net.of_batch(batch, &Pass::answering()).unwrap().logits;
-            gap(&logits(&batch), &logits(&batch.with_longer_words(3)))
-        };
+        let difference = |padded_words| difference_of_padded_words(&net(padded_words), &TOY.batch(1));
         assert!(difference(PaddedWords::Masked) < 1e-6);
         assert!(difference(PaddedWords::Published) > 1e-6);
     }
 
     #[test]
     fn one_batch_can_be_learnt_by_heart() {
-        let batch = TOY.batch(1);
-        let build = |vb: VarBuilder| -> Result<Box<dyn Model>> {
-            Ok(Box::new(IaNet::new(&config(PaddedWords::Masked), &TOY.given(), vb)?))
-        };
-        let (model, first, last) = overfit(build, &batch, 80, 1e-2);
-        let overlaps = best_overlaps(model.as_ref(), &batch);
-        assert!(last < 0.8 * first, "{first} to {last}");
-        assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{overlaps:?}");
+        let build = |vb: VarBuilder| IaNet::new(&config(PaddedWords::Masked), &TOY.given(), vb);
+        assert_learnt_by_heart(build, &TOY.batch(1), 80, 1e-2, 0.8);
     }
 }
