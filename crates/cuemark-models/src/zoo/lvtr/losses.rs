@@ -1,0 +1,99 @@
+//! What training makes smaller, once every sentence has a proposal.
+
+use candle_core::{D, Tensor};
+use cuemark_tensor::functional::{bce_with_logits, log_softmax};
+
+use super::matching::{Matching, block_labels, matched_labels};
+use super::{Asked, Group, Label, Layer, Lvtr, sentence_features};
+use crate::{Batch, Result};
+
+/// The parts of one layer's loss.
+pub(super) struct Losses {
+    pub(super) span: Tensor,
+    pub(super) overlap: Tensor,
+    pub(super) label: Tensor,
+    pub(super) matched: Option<Tensor>,
+}
+
+impl Lvtr {
+    /// # Shapes
+    /// - truth: centre and width of every sentence of every group
+    pub(super) fn losses(&self, layer: &Layer, truth: &[Vec<[f32; 2]>]) -> Result<(Losses, Vec<Matching>)> {
+        let device = layer.spans.device();
+        let (groups, proposals, sentences) = layer.logits.dims3()?;
+        let matchings = self.matchings(layer, truth)?;
+        let (mut rows, mut wanted) = (Vec::new(), Vec::new());
+        let mut labels = Vec::with_capacity(groups * proposals);
+        let mut matched = vec![0f32; groups * proposals];
+        for (group, (matching, truth)) in matchings.iter().zip(truth).enumerate() {
+            labels.extend(match self.config.label {
+                Label::Pred => matched_labels(matching, proposals, sentences),
+                _ => block_labels(proposals, truth.len()),
+            });
+            for (proposal, sentence) in matching {
+                matched[group * proposals + proposal] = 1.0;
+                rows.push((group * proposals + proposal) as u32);
+                wanted.extend(truth[*sentence]);
+            }
+        }
+        let pairs = rows.len();
+        let found = layer.spans.flatten_to(1)?.index_select(&Tensor::new(rows, device)?, 0)?;
+        let wanted = Tensor::from_vec(wanted, (pairs, 2), device)?;
+        let log = log_softmax(&layer.logits.flatten_to(1)?, D::Minus1)?;
+        let right = log.gather(&Tensor::from_vec(labels, (groups * proposals, 1), device)?, 1)?;
+        let matched = match &layer.matched {
+            Some(logits) => {
+                let wanted = Tensor::from_vec(matched, (groups, proposals), device)?;
+                Some(bce_with_logits(logits, &wanted)?.mean_all()?)
+            }
+            None => None,
+        };
+        let losses = Losses {
+            span: (&found - &wanted)?.abs()?.mean_all()?,
+            overlap: generalised_overlap(&found, &wanted)?.affine(-1.0, 1.0)?.mean_all()?,
+            label: right.mean_all()?.neg()?,
+            matched,
+        };
+        Ok((losses, matchings))
+    }
+
+    pub(super) fn total(&self, losses: &Losses) -> Result<Tensor> {
+        let span = ((&losses.span * self.config.span_weight)? + (&losses.overlap * self.config.overlap_weight)?)?;
+        let label = match &losses.matched {
+            Some(matched) => (&losses.label + matched)?,
+            None => losses.label.clone(),
+        };
+        Ok((span + (label * self.config.label_weight)?)?)
+    }
+
+    pub(super) fn gather(&self, batch: &Batch, groups: &[Group]) -> Result<Asked> {
+        let slots = self.config.sentences;
+        let device = batch.videos.visual.device();
+        let none = batch.len(); // the row of zeros after the sentences
+        let slot = |group: &Group, slot: usize| group.queries.get(slot).copied().unwrap_or(none);
+        let rows: Vec<usize> = groups.iter().flat_map(|group| (0..slots).map(move |n| slot(group, n))).collect();
+        let mask: Vec<f32> = rows.iter().map(|row| f32::from(u8::from(*row < none))).collect();
+        let rows = Tensor::new(rows.into_iter().map(|row| row as u32).collect::<Vec<_>>(), device)?;
+        let videos = Tensor::new(groups.iter().map(|group| group.video as u32).collect::<Vec<_>>(), device)?;
+        let text = sentence_features(&batch.queries)?.pad_with_zeros(0, 0, 1)?.index_select(&rows, 0)?;
+        Ok(Asked {
+            clips: batch.videos.visual.contiguous()?.index_select(&videos, 0)?,
+            clip_mask: batch.videos.mask.contiguous()?.index_select(&videos, 0)?,
+            text: text.reshape((groups.len(), slots, ()))?,
+            text_mask: Tensor::from_vec(mask, (groups.len(), slots), device)?,
+        })
+    }
+}
+
+/// Overlap over union, less the share of the hull that neither covers; spans by centre and width, `[spans, 2]` to `[spans]`.
+pub(super) fn generalised_overlap(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let bounds = |x: &Tensor| -> Result<[Tensor; 2]> {
+        let (centre, half) = (x.narrow(1, 0, 1)?.squeeze(1)?, (x.narrow(1, 1, 1)?.squeeze(1)? / 2.0)?);
+        Ok([(&centre - &half)?, (centre + half)?])
+    };
+    let ([start, end], [other_start, other_end]) = (bounds(a)?, bounds(b)?);
+    let both = (end.minimum(&other_end)? - start.maximum(&other_start)?)?.relu()?;
+    let union = (((&end - &start)? + (&other_end - &other_start)?)? - &both)?;
+    let hull = (end.maximum(&other_end)? - start.minimum(&other_start)?)?;
+    Ok(((both / &union)? - ((&hull - &union)? / &hull)?)?)
+}

@@ -1,0 +1,128 @@
+//! What holds for the network on toy batches.
+#![allow(clippy::unwrap_used)] // a test may panic
+
+use cuemark_core::Rng;
+use cuemark_tensor::{Device, Params};
+
+use super::losses::generalised_overlap;
+use super::matching::{assign, block_labels, overlap_of};
+use super::*;
+use crate::testing::{TOY, best_overlaps, gap, overfit};
+
+fn config(label: Label, score: Score) -> LvtrConfig {
+    LvtrConfig {
+        clips: 8,
+        sentences: 2,
+        proposals: 6,
+        hidden: 16,
+        heads: 2,
+        ffn: 24,
+        encoder_layers: 1,
+        decoder_layers: 2,
+        label,
+        score,
+        dropout: 0.0,
+        input_dropout: 0.0,
+        ..LvtrConfig::default()
+    }
+}
+
+fn net(label: Label, score: Score) -> Lvtr {
+    Lvtr::new(&config(label, score), &TOY.given(), Params::seeded(1, &Device::Cpu).builder()).unwrap()
+}
+
+/// Three queries of the first video, one of the second.
+fn batch() -> Batch {
+    let mut batch = TOY.batch(1);
+    batch.queries.video = vec![0, 0, 0, 1];
+    batch
+}
+
+#[test]
+fn every_query_gets_every_proposal_best_first() {
+    for label in [Label::Cos, Label::CosFixed, Label::Sim, Label::Pred] {
+        let ranked = net(label, Score::Matched).propose(&batch()).unwrap();
+        assert_eq!(ranked.iter().map(Vec::len).collect::<Vec<_>>(), [6; 4]);
+        assert!(ranked.iter().all(|proposals| proposals.is_sorted_by(|a, b| a.score >= b.score)));
+    }
+}
+
+#[test]
+fn padding_changes_nothing() {
+    let (batch, net) = (batch(), net(Label::Cos, Score::Label));
+    let longer = batch.with_longer_words(3).with_longer_videos(2);
+    let loss = |batch: &Batch| net.loss(batch, &Pass::answering()).unwrap().total;
+    assert!(gap(&loss(&batch), &loss(&longer)) < 1e-4);
+}
+
+#[test]
+fn a_missing_sentence_changes_no_clip() {
+    let net = net(Label::Cos, Score::Label);
+    let batch = batch();
+    let mut asked = net.gather(&batch, &[Group { video: 1, queries: vec![3] }]).unwrap();
+    let before = net.forward(&asked, &Pass::answering()).unwrap();
+    asked.text = (asked.text
+        + asked.text_mask.affine(-5.0, 5.0).unwrap().unsqueeze(2).unwrap().broadcast_as((1, 2, TOY.width)).unwrap())
+    .unwrap();
+    let after = net.forward(&asked, &Pass::answering()).unwrap();
+    assert!(gap(&before.layers[1].spans, &after.layers[1].spans) < 1e-5);
+}
+
+#[test]
+fn the_matching_is_the_cheapest_of_all() {
+    let mut rng = Rng::new(5);
+    for _ in 0..50 {
+        let (rows, columns) = (1 + rng.below(3), 3 + rng.below(3));
+        let costs: Vec<Vec<f64>> = (0..rows).map(|_| (0..columns).map(|_| rng.normal()).collect()).collect();
+        let placed = assign(&costs);
+        let cost: f64 = placed.iter().enumerate().map(|(row, column)| costs[row][*column]).sum();
+        let mut best = f64::INFINITY;
+        for code in 0..columns.pow(rows as u32) {
+            let choice: Vec<usize> = (0..rows).map(|row| code / columns.pow(row as u32) % columns).collect();
+            let distinct = (0..rows).all(|row| !choice[..row].contains(&choice[row]));
+            if distinct {
+                best = best.min(choice.iter().enumerate().map(|(row, column)| costs[row][*column]).sum());
+            }
+        }
+        assert!((cost - best).abs() < 1e-9, "{costs:?}: {placed:?}");
+    }
+    assert!(assign(&[]).is_empty());
+}
+
+#[test]
+fn overlap_is_one_with_itself_and_negative_apart() {
+    assert!((overlap_of([0.5, 0.2], [0.5, 0.2]) - 1.0).abs() < 1e-12);
+    assert!(overlap_of([0.2, 0.2], [0.8, 0.2]) < 0.0);
+    let tensor = |pair: [f32; 2]| Tensor::new(&[pair], &Device::Cpu).unwrap();
+    let same = generalised_overlap(&tensor([0.2, 0.2]), &tensor([0.8, 0.2])).unwrap().to_vec1::<f32>().unwrap();
+    assert!((f64::from(same[0]) - overlap_of([0.2, 0.2], [0.8, 0.2])).abs() < 1e-6);
+}
+
+#[test]
+fn proposals_are_shared_out_in_blocks() {
+    assert_eq!(block_labels(12, 3), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
+    assert_eq!(block_labels(12, 2), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
+    assert_eq!(block_labels(5, 3), [0, 0, 1, 1, 2]);
+}
+
+#[test]
+fn one_sentence_alone_has_nothing_to_tell_proposals_apart() {
+    let alone = LvtrConfig { sentences: 1, ..config(Label::Cos, Score::Label) };
+    let net = Lvtr::new(&alone, &TOY.given(), Params::seeded(1, &Device::Cpu).builder()).unwrap();
+    let loss = net.loss(&batch(), &Pass::answering()).unwrap();
+    let label = loss.parts.iter().find(|(name, _)| *name == "label").unwrap().1.to_scalar::<f32>().unwrap();
+    assert_eq!(label, 0.0);
+    assert!(net.propose(&batch()).unwrap().iter().flatten().all(|proposal| proposal.score == 2.0));
+}
+
+#[test]
+fn one_batch_can_be_learnt_by_heart() {
+    let batch = TOY.batch(1);
+    let build = |vb: VarBuilder| -> Result<Box<dyn Model>> {
+        Ok(Box::new(Lvtr::new(&config(Label::CosFixed, Score::Matched), &TOY.given(), vb)?))
+    };
+    let (model, first, last) = overfit(build, &batch, 150, 5e-3);
+    let overlaps = best_overlaps(model.as_ref(), &batch);
+    assert!(last < 0.3 * first, "{first} to {last}");
+    assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{overlaps:?}");
+}

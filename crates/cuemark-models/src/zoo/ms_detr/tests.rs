@@ -1,0 +1,105 @@
+//! What holds for the network on toy batches.
+#![allow(clippy::unwrap_used)] // a test may panic
+
+use cuemark_tensor::{Device, Params};
+
+use super::decoder::piece_weights;
+use super::*;
+use crate::testing::{TOY, best_overlaps, gap, overfit};
+
+fn config(word_head: WordHead) -> MsDetrConfig {
+    MsDetrConfig {
+        clips: 8,
+        words: 9,
+        hidden: 16,
+        heads: 2,
+        ffn: 16,
+        reduce: vec![2, 1, 1],
+        halve: vec![true, true, false],
+        levels: vec![0, 1, 2],
+        decoder_layers: 2,
+        proposals: 8,
+        pieces: 2,
+        word_head,
+        min_iou: 0.5,
+        dropout: 0.0,
+        ..MsDetrConfig::default()
+    }
+}
+
+fn net(word_head: WordHead) -> MsDetr {
+    MsDetr::new(&config(word_head), &TOY.given(), Params::seeded(1, &Device::Cpu).builder()).unwrap()
+}
+
+fn forward(net: &MsDetr, batch: &Batch) -> Forward {
+    let [words, mask, _] = net.cut(&batch.queries).unwrap();
+    let asked = Asked { words: &words, mask: &mask, hidden: None };
+    net.forward(&batch.videos.visual, &asked, &Pass::answering()).unwrap()
+}
+
+#[test]
+fn levels_halve_and_every_proposal_is_ranked() {
+    let (net, batch) = (net(WordHead::Embedded), TOY.batch(1));
+    let lengths: Vec<usize> = forward(&net, &batch).levels.iter().map(|level| level.dim(1).unwrap()).collect();
+    assert_eq!(lengths, [4, 2, 2]);
+    for proposals in net.propose(&batch).unwrap() {
+        assert_eq!(proposals.len(), 8);
+        assert!(proposals.is_sorted_by(|a, b| a.score >= b.score));
+    }
+}
+
+#[test]
+fn padded_words_change_no_clip() {
+    let batch = TOY.batch(1);
+    for word_head in [WordHead::Embedded, WordHead::Encoded] {
+        let net = net(word_head);
+        let (short, long) = (forward(&net, &batch), forward(&net, &batch.with_longer_words(3)));
+        assert!(gap(&short.levels[2], &long.levels[2]) < 1e-5);
+        assert!(gap(&short.layers[1].bounds, &long.layers[1].bounds) < 1e-5);
+    }
+}
+
+#[test]
+fn pieces_of_a_constant_are_that_constant_and_of_a_ramp_its_middles() {
+    let mut weights = vec![0f32; 4 * 16];
+    piece_weights(0.25, 0.75, 16, 4, &mut weights);
+    for (number, row) in weights.chunks(16).enumerate() {
+        assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+        // Clip k stands at k + 0.5, so the ramp k has the value place - 0.5 at a place counted in clips.
+        let ramp: f32 = row.iter().enumerate().map(|(clip, weight)| clip as f32 * weight).sum();
+        assert!((ramp - (4.0 + (number as f32 + 0.5) * 2.0 - 0.5)).abs() < 1e-5, "{ramp}");
+    }
+    let mut empty = vec![0f32; 4 * 16];
+    piece_weights(0.5, 0.5, 16, 4, &mut empty);
+    assert!(empty.iter().all(|weight| *weight == 0.0));
+}
+
+#[test]
+fn an_unlearnt_proposal_stays_at_its_place() {
+    let net = net(WordHead::Embedded);
+    let bounds = forward(&net, &TOY.batch(1)).layers[0].bounds.to_vec3::<f32>().unwrap();
+    let whole = |(_, bounds): &(usize, &Vec<f32>)| bounds[0] > 0.01 && bounds[1] < 0.99; // not cut to the video
+    assert_eq!(bounds[0].iter().enumerate().filter(whole).count(), 3);
+    for (number, bounds) in bounds[0].iter().enumerate().filter(whole) {
+        let centre = (bounds[0] + bounds[1]) / 2.0;
+        assert!((centre - number as f32 / 8.0).abs() < 1e-5, "{number}: {centre}");
+    }
+}
+
+#[test]
+fn levels_that_no_layer_begins_with_are_refused() {
+    let wrong = MsDetrConfig { levels: vec![0, 7], ..config(WordHead::Embedded) };
+    assert!(MsDetr::new(&wrong, &TOY.given(), Params::seeded(1, &Device::Cpu).builder()).is_err());
+}
+
+#[test]
+fn one_batch_can_be_learnt_by_heart() {
+    let batch = TOY.batch(1);
+    let build = |vb: VarBuilder| -> Result<Box<dyn Model>> {
+        Ok(Box::new(MsDetr::new(&config(WordHead::Encoded), &TOY.given(), vb)?))
+    };
+    let (model, first, last) = overfit(build, &batch, 250, 3e-3);
+    let overlaps = best_overlaps(model.as_ref(), &batch);
+    assert!(last < 0.5 * first, "{first} to {last}");
+    assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{overlaps:?}");
+}
