@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     BatchNorm, ClipProjection, ConstantRows, Conv1d, DistilBert, DistilBertSize, LayerNorm, Linear, MapSize,
-    MapSupport, MomentMap, Steps, linear, pointwise, uniform,
+    MapSupport, MomentMap, Steps, linear, pointwise, real_steps, uniform,
 };
 
 /// Sizes of a matching encoder.
@@ -382,13 +382,7 @@ impl SentenceEncoder {
     /// # Errors
     /// When there are more tokens than positions, or one is outside the vocabulary.
     pub fn forward(&self, tokens: &Tensor, lengths: &[usize], pass: &Pass) -> Result<TwoSpaces> {
-        let (sentences, count) = tokens.dims2()?;
-        let real = |length: &usize| {
-            let length = *length;
-            (0..count).map(move |token| f32::from(u8::from(token < length)))
-        };
-        let mask: Vec<f32> = lengths.iter().flat_map(real).collect();
-        let mask = Tensor::from_vec(mask, (sentences, count), tokens.device())?;
+        let mask = real_steps(lengths, tokens.dim(1)?, tokens.device())?;
         let hidden = self.bert.forward(tokens, &mask, pass)?;
         let mean = self.norm.forward(&masked_mean(&hidden, &mask.unsqueeze(D::Minus1)?, 1)?)?;
         Ok(TwoSpaces { matching: self.matching.forward(&mean)?, overlap: self.overlap.forward(&mean)? })

@@ -12,14 +12,17 @@ mod distilbert;
 mod dual_encoder;
 mod dual_transformer;
 mod frame_encoder;
+mod largest;
 mod layer_norm;
 mod linear;
 mod masked_words;
 mod matching_encoder;
+mod matching_fixture;
 mod moment_map;
 mod padded_words;
 mod pair;
 mod query_words;
+mod real_steps;
 mod recurrent;
 mod similarity_curve;
 mod transformer;
@@ -46,6 +49,7 @@ pub use dual_encoder::{
 };
 pub use dual_transformer::{Decoded, DualTransformer, Sequence};
 pub use frame_encoder::{FrameEncoder, FrameSettings, FrameToWords};
+pub use largest::largest;
 pub use layer_norm::LayerNorm;
 pub use linear::{Linear, linear, linear_no_bias};
 pub use masked_words::{Guessed, MaskedWords, guessing_loss, place, sentence_mask};
@@ -53,10 +57,12 @@ pub use matching_encoder::{
     CellFill, MatchingEncoder, MatchingEncoderSize, MomentEncoder, MomentForward, SentenceEncoder, TextTraining,
     TwoSpaces, cells_of, cosines, one_video_each,
 };
+pub use matching_fixture::{matching_of, network_of, spans_of, video_of_sentences};
 pub use moment_map::{ClipProjection, MapSize, MapStack, MapSupport, MomentMap};
 pub use padded_words::PaddedWords;
 pub use pair::Pair;
 pub use query_words::{QueryWords, WordSource};
+pub use real_steps::real_steps;
 pub use recurrent::{Recurrent, Running, Ways, final_states, last_step};
 pub use similarity_curve::{CurveRules, SimilarityCurve, StreamQuery};
 pub use transformer::{DecoderLayer, EncoderLayer, TransformerSize};

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Linear, pointwise, uniform};
 use crate::Proposal;
+use crate::check::Fixture;
 
 /// Sizes of a map, as every run file of the family states them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,20 @@ pub struct MapSize {
     pub clips: usize,
     /// How many more lengths are valid at stride 1, 2, 4, …
     pub counts: Vec<usize>,
+}
+
+impl MapSize {
+    /// That of a fixture of the family, which lists the counts under `counts`.
+    ///
+    /// # Errors
+    /// When it does not state it.
+    pub fn of_fixture(fixture: &Fixture, counts: &str) -> crate::Result<Self> {
+        Ok(Self {
+            pre_clips: fixture.number("pre_clips")?,
+            clips: fixture.number("clips")?,
+            counts: fixture.numbers(counts)?,
+        })
+    }
 }
 
 /// The valid cells, what they mean, and how scores on them become answers.

@@ -6,7 +6,7 @@ use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::recurrent::{Cell, Reading, StateWeights, recur};
 
-use super::uniform;
+use super::{real_steps, uniform};
 
 /// A stack of recurrent layers over `[batch, steps, width]`.
 #[derive(Debug, Clone)]
@@ -139,7 +139,9 @@ impl Recurrent {
     /// Those of the tensor operations.
     pub fn every_layer(&self, x: &Tensor, running: Running, pass: &Pass) -> Result<Vec<Tensor>> {
         let packing = match running.lengths {
-            Some(lengths) => Some((real_steps(lengths, x)?, turned_rows(lengths, x)?)),
+            Some(lengths) => {
+                Some((real_steps(lengths, x.dim(1)?, x.device())?.unsqueeze(2)?, turned_rows(lengths, x)?))
+            }
             None => None,
         };
         let mut outputs: Vec<Tensor> = Vec::with_capacity(self.layers.len());
@@ -187,13 +189,6 @@ pub fn final_states(outputs: &Tensor, lengths: &[usize]) -> Result<Tensor> {
     let forward = last_step(&outputs.narrow(2, 0, hidden)?.contiguous()?, lengths)?;
     let backward = outputs.narrow(1, 0, 1)?.squeeze(1)?.narrow(1, hidden, hidden)?;
     Tensor::cat(&[forward, backward], 1)
-}
-
-/// 1 at real steps, `[batch, steps, 1]`.
-fn real_steps(lengths: &[usize], x: &Tensor) -> Result<Tensor> {
-    let steps = x.dim(1)?;
-    let real = |length: usize| (0..steps).map(move |step| f32::from(u8::from(step < length)));
-    Tensor::from_vec(lengths.iter().copied().flat_map(real).collect(), (lengths.len(), steps, 1), x.device())
 }
 
 /// For every step the row of the step that stands there when each sequence is read from its end; its own inverse.

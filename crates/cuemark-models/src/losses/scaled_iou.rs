@@ -4,6 +4,8 @@ use candle_core::{Result, Tensor};
 use cuemark_tensor::functional::bce_with_logits;
 use serde::{Deserialize, Serialize};
 
+use crate::check::Fixture;
+
 /// Overlaps up to `min_iou` count as 0, from `max_iou` as 1, and grow evenly between.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,6 +23,14 @@ impl Default for ScaledIou {
 }
 
 impl ScaledIou {
+    /// That of a fixture.
+    ///
+    /// # Errors
+    /// When it does not state it.
+    pub fn of_fixture(fixture: &Fixture) -> crate::Result<Self> {
+        Ok(Self { min_iou: fixture.real("loss.min_iou")?, max_iou: fixture.real("loss.max_iou")? })
+    }
+
     /// The targets of raw overlaps, any shape.
     ///
     /// # Errors

@@ -316,7 +316,7 @@ mod tests {
     use cuemark_tensor::{Device, Params};
 
     use super::*;
-    use crate::testing::{TOY, best_overlaps, gap, overfit};
+    use crate::testing::{TOY, assert_learnt_by_heart, gap};
 
     fn config() -> BetConfig {
         let like = super::super::cet::tests::small();
@@ -394,10 +394,7 @@ mod tests {
     #[test]
     fn one_batch_can_be_learnt_by_heart() {
         let batch = TOY.batch(1);
-        let build = |vb: VarBuilder| -> Result<Box<dyn Model>> { Ok(Box::new(Bet::new(&config(), &TOY.given(), vb)?)) };
-        let (model, first, last) = overfit(build, &batch, 120, 5e-3);
-        let overlaps = best_overlaps(model.as_ref(), &batch);
-        assert!(last < 0.7 * first, "{first} to {last}"); // soft labels leave a floor
-        assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{overlaps:?}");
+        let build = |vb: VarBuilder| Bet::new(&config(), &TOY.given(), vb);
+        assert_learnt_by_heart(build, &batch, 120, 5e-3, 0.7); // soft labels leave a floor
     }
 }

@@ -505,7 +505,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
         kernel: fixture.number("conv.kernel")?,
         layers: fixture.number("conv.layers")?,
         support: MapSupport::Exact,
-        targets: ScaledIou { min_iou: fixture.real("loss.min_iou")?, max_iou: fixture.real("loss.max_iou")? },
+        targets: ScaledIou::of_fixture(fixture)?,
         nms: nms(),
     };
     let given = Given::widths(visual.dim(2)?, words.dim(2)?, 0);

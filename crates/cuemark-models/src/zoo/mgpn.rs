@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    BatchNorm, ClipProjection, ConstantRows, Conv1d, Linear, MapSize, MomentMap, Recurrent, Steps, Ways, linear,
-    pointwise, uniform,
+    BatchNorm, ClipProjection, ConstantRows, Conv1d, Linear, MapSize, MomentMap, Recurrent, Steps, Ways, largest,
+    linear, pointwise, uniform,
 };
 use crate::losses::ScaledIou;
 use crate::{
@@ -332,12 +332,6 @@ fn pooled(steps: &Tensor, score: &Linear) -> Result<Tensor> {
     Ok(steps.broadcast_mul(&shares)?.sum_keepdim(1)?)
 }
 
-/// The largest value along `axis`, which disappears; the gradient goes to one of equals.
-fn largest(x: &Tensor, axis: usize) -> Result<Tensor> {
-    let x = x.contiguous()?;
-    Ok(x.gather(&x.argmax_keepdim(axis)?, axis)?.squeeze(axis)?)
-}
-
 /// `x + W2 relu(W1 norm(x))`, with a norm that divides by the unbiased deviation plus 1e-6.
 #[derive(Debug)]
 struct FeedForward {
@@ -455,11 +449,7 @@ impl Model for Mgpn {
 
 fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let config = MgpnConfig {
-        map: MapSize {
-            pre_clips: fixture.number("pre_clips")?,
-            clips: fixture.number("clips")?,
-            counts: fixture.numbers("pooling_counts")?,
-        },
+        map: MapSize::of_fixture(fixture, "pooling_counts")?,
         hidden: fixture.number("hidden")?,
         position_embedding: fixture.config("position_embedding")?.as_bool().unwrap_or(false),
         gru_layers: fixture.number("gru.layers")?,
@@ -468,7 +458,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
         blocks: fixture.number("comparison.blocks")?,
         kernel: fixture.number("comparison.kernel")?,
         groups: fixture.number("comparison.groups")?,
-        targets: ScaledIou { min_iou: fixture.real("loss.min_iou")?, max_iou: fixture.real("loss.max_iou")? },
+        targets: ScaledIou::of_fixture(fixture)?,
         nms: fixture.real("nms_threshold")?,
     };
     let (visual, words) = (fixture.input("visual")?, fixture.input("text")?);
@@ -508,7 +498,7 @@ mod tests {
     use cuemark_tensor::{Device, Params};
 
     use super::*;
-    use crate::testing::{TOY, best_overlaps, gap, overfit};
+    use crate::testing::{TOY, assert_learnt_by_heart, gap};
 
     fn config() -> MgpnConfig {
         MgpnConfig {
@@ -603,10 +593,7 @@ mod tests {
             dropout: 0.0,
             ..config()
         };
-        let build = |vb: VarBuilder| -> Result<Box<dyn Model>> { Ok(Box::new(Mgpn::new(&config, &TOY.given(), vb)?)) };
-        let (model, first, last) = overfit(build, &batch, 150, 1e-2);
-        let overlaps = best_overlaps(model.as_ref(), &batch);
-        assert!(last < 0.3 * first, "{first} to {last}");
-        assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{overlaps:?}");
+        let build = |vb: VarBuilder| Mgpn::new(&config, &TOY.given(), vb);
+        assert_learnt_by_heart(build, &batch, 150, 1e-2, 0.3);
     }
 }

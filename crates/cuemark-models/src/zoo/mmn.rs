@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    CellFill, DistilBertSize, MapSize, MapSupport, MatchingEncoder, MatchingEncoderSize, TextTraining, TwoSpaces,
-    cells_of, cosines, one_video_each,
+    MatchingEncoder, MatchingEncoderSize, TextTraining, TwoSpaces, cells_of, cosines, matching_of, network_of,
+    one_video_each, spans_of, video_of_sentences,
 };
-use crate::losses::{Excluded, MutualMatching, Pairs, ScaledIou};
+use crate::losses::{MutualMatching, Pairs, ScaledIou};
 use crate::{
     Answer, Batch, BatchBy, BiEncoder, Code, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard,
     ModelError, Moments, Proposal, QueryBatch, Result, Supervision, Task, Text, VideoBatch, fill_settings,
@@ -308,69 +308,10 @@ fn side_by_side(spaces: &TwoSpaces) -> Result<Tensor> {
     Ok((Tensor::cat(&both, both[0].rank() - 1)? * 0.5f64.sqrt())?)
 }
 
-/// The sizes that a fixture of MMN or TRM states.
-pub(super) fn network_of(fixture: &Fixture) -> Result<MatchingEncoderSize> {
-    Ok(MatchingEncoderSize {
-        map: MapSize {
-            pre_clips: fixture.number("pre_clips")?,
-            clips: fixture.number("clips")?,
-            counts: fixture.numbers("pooling_counts")?,
-        },
-        fill: if fixture.variant() == Some("conv") { CellFill::Conv } else { CellFill::Pool },
-        hidden: fixture.number("hidden")?,
-        joint: fixture.number("joint")?,
-        kernel: fixture.number("conv.kernel")?,
-        layers: fixture.number("conv.layers")?,
-        support: MapSupport::Exact,
-        scale: fixture.real("cosine_scale")?,
-        text: DistilBertSize {
-            dim: fixture.number("distilbert.dim")?,
-            layers: fixture.number("distilbert.layers")?,
-            heads: fixture.number("distilbert.heads")?,
-            ffn: fixture.number("distilbert.ffn")?,
-            positions: fixture.number("distilbert.max_pos")?,
-            eps: fixture.real("distilbert.ln_eps")?,
-            ..DistilBertSize::default()
-        },
-    })
-}
-
-/// The contrastive settings that a fixture of MMN or TRM states.
-pub(super) fn matching_of(fixture: &Fixture) -> Result<MutualMatching> {
-    Ok(MutualMatching {
-        margin: fixture.real("loss.margin")?,
-        tau: fixture.real("loss.tau")?,
-        top_k: fixture.number("loss.top_k")?,
-        negative_iou: fixture.real("loss.neg_iou")?,
-        sentence_iou: fixture.real("loss.sent_removal_iou")?,
-        excluded: Excluded::Zeroed,
-        eps: fixture.real("loss.eps")?,
-        weight: fixture.real("loss.contrastive_weight")?,
-        ..MutualMatching::default()
-    })
-}
-
-/// The video of each sentence, from `in.sent_per_video`.
-pub(super) fn video_of_sentences(fixture: &Fixture) -> Result<Vec<usize>> {
-    let counts = fixture.counts("sent_per_video")?;
-    Ok(counts.iter().enumerate().flat_map(|(video, count)| std::iter::repeat_n(video, *count)).collect())
-}
-
-/// `in.moments`, as fractions of one length for all: only overlaps inside a video are asked of them.
-pub(super) fn spans_of(fixture: &Fixture) -> Result<Vec<NormSpan>> {
-    let span = |row: Vec<f32>| match row.as_slice() {
-        [start, end] => NormSpan::new(f64::from(*start), f64::from(*end)),
-        _ => None,
-    };
-    let rows = fixture.input("moments")?.to_vec2::<f32>()?;
-    let spans: Option<Vec<NormSpan>> = rows.into_iter().map(span).collect();
-    spans.ok_or_else(|| fixture.fault("in.moments", "holds something that is no span"))
-}
-
 fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let config = MmnConfig {
         network: network_of(fixture)?,
-        targets: ScaledIou { min_iou: fixture.real("loss.min_iou")?, max_iou: fixture.real("loss.max_iou")? },
+        targets: ScaledIou::of_fixture(fixture)?,
         matching: matching_of(fixture)?,
         text: TextTraining::default(),
         part: None,
@@ -425,6 +366,7 @@ mod tests {
     use cuemark_tensor::{Device, Params};
 
     use super::*;
+    use crate::layers::{CellFill, MapSupport};
     use crate::testing::{TOY, best_overlaps, gap, overfit};
     use cuemark_tensor::MatrixProduct as _;
 

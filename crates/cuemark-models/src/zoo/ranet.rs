@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    ClipProjection, Conv1d, Linear, MapSize, MapStack, MapSupport, MomentMap, Recurrent, Steps, Ways, linear,
+    ClipProjection, Conv1d, Linear, MapSize, MapStack, MapSupport, MomentMap, Recurrent, Steps, Ways, largest, linear,
     pointwise, uniform,
 };
 use crate::losses::ScaledIou;
@@ -447,12 +447,6 @@ fn nearest(x: &Tensor, count: usize) -> Result<Tensor> {
     Ok(Tensor::new(rows, x.device())?)
 }
 
-/// The largest value along `axis`, which disappears; the gradient goes to one of equals.
-fn largest(x: &Tensor, axis: usize) -> Result<Tensor> {
-    let x = x.contiguous()?;
-    Ok(x.gather(&x.argmax_keepdim(axis)?, axis)?.squeeze(axis)?)
-}
-
 /// Where a cell meets the sentence, and each of its words.
 #[derive(Debug)]
 struct Interactor {
@@ -598,11 +592,7 @@ impl Model for RaNet {
 
 fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let config = RaNetConfig {
-        map: MapSize {
-            pre_clips: fixture.number("pre_clips")?,
-            clips: fixture.number("clips")?,
-            counts: fixture.numbers("pooling_counts")?,
-        },
+        map: MapSize::of_fixture(fixture, "pooling_counts")?,
         hidden: fixture.number("hidden")?,
         position_embedding: fixture.config("position_embedding")?.as_bool().unwrap_or(false),
         neighbours: fixture.number("gcnext.k")?,
@@ -617,7 +607,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
             rounds: fixture.number("relation.loops")?,
             narrowing: fixture.number("relation.inter_prop")?,
         },
-        targets: ScaledIou { min_iou: fixture.real("loss.min_iou")?, max_iou: fixture.real("loss.max_iou")? },
+        targets: ScaledIou::of_fixture(fixture)?,
         nms: fixture.real("nms_threshold")?,
     };
     let (visual, words) = (fixture.input("visual")?, fixture.input("text")?);
@@ -651,7 +641,7 @@ mod tests {
     use cuemark_tensor::{Device, Params};
 
     use super::*;
-    use crate::testing::{TOY, best_overlaps, gap, overfit};
+    use crate::testing::{TOY, assert_learnt_by_heart, gap};
 
     fn config() -> RaNetConfig {
         RaNetConfig {
@@ -738,10 +728,7 @@ mod tests {
     fn one_batch_can_be_learnt_by_heart() {
         let batch = TOY.batch(1);
         let config = RaNetConfig { position_embedding: false, ..config() };
-        let build = |vb: VarBuilder| -> Result<Box<dyn Model>> { Ok(Box::new(RaNet::new(&config, &TOY.given(), vb)?)) };
-        let (model, first, last) = overfit(build, &batch, 120, 1e-2);
-        let overlaps = best_overlaps(model.as_ref(), &batch);
-        assert!(last < 0.3 * first, "{first} to {last}");
-        assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{overlaps:?}");
+        let build = |vb: VarBuilder| RaNet::new(&config, &TOY.given(), vb);
+        assert_learnt_by_heart(build, &batch, 120, 1e-2, 0.3);
     }
 }

@@ -590,7 +590,7 @@ mod tests {
     use cuemark_tensor::{Device, Params};
 
     use super::*;
-    use crate::testing::{TOY, best_overlaps, gap, overfit, with_subtitles};
+    use crate::testing::{TOY, assert_learnt_by_heart, gap, with_subtitles};
     use crate::{Ask, find};
 
     fn config() -> ReLoClNetConfig {
@@ -638,12 +638,8 @@ mod tests {
     #[test]
     fn one_batch_can_be_learnt_by_heart_and_searched() {
         let batch = TOY.batch(1);
-        let build =
-            |vb: VarBuilder| -> Result<Box<dyn Model>> { Ok(Box::new(ReLoClNet::new(&config(), &given(0), vb)?)) };
-        let (model, first, last) = overfit(build, &batch, 200, 5e-3);
-        assert!(last < 0.2 * first, "{first} to {last}");
-        let overlaps = best_overlaps(model.as_ref(), &batch);
-        assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{overlaps:?}");
+        let build = |vb: VarBuilder| ReLoClNet::new(&config(), &given(0), vb);
+        let model = assert_learnt_by_heart(build, &batch, 200, 5e-3, 0.2);
         let corpus = model.corpus().unwrap();
         let codes = corpus.encode(&batch.videos).unwrap();
         let codes: Vec<&Code> = codes.iter().collect();

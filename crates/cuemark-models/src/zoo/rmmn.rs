@@ -14,9 +14,11 @@ use cuemark_tensor::Pass;
 use cuemark_tensor::functional::softplus;
 use serde::{Deserialize, Serialize};
 
-use super::mmn::{Mmn, MmnConfig, spans_of, video_of_sentences};
+use super::mmn::{Mmn, MmnConfig};
 use crate::check::{Fixture, Trace};
-use crate::layers::{MatchingEncoderSize, TextTraining, TwoSpaces, cells_of, cosines, one_video_each};
+use crate::layers::{
+    MatchingEncoderSize, TextTraining, TwoSpaces, cells_of, cosines, one_video_each, spans_of, video_of_sentences,
+};
 use crate::losses::{Excluded, MatchingTerms, MutualMatching, Pairs, Reliable, ScaledIou};
 use crate::{
     Batch, BiEncoder, Corpus, Family, FullSize, Given, HardNegatives, Input, Loss, Model, ModelCard, ModelError,

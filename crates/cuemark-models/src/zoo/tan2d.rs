@@ -237,18 +237,14 @@ impl Model for Tan2d {
 
 fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let config = Tan2dConfig {
-        map: MapSize {
-            pre_clips: fixture.number("pre_clips")?,
-            clips: fixture.number("clips")?,
-            counts: fixture.numbers("equivalent_pooling_counts")?,
-        },
+        map: MapSize::of_fixture(fixture, "equivalent_pooling_counts")?,
         hidden: fixture.number("hidden")?,
         fill: if fixture.variant() == Some("conv") { Fill::Conv } else { Fill::Pool },
         lstm_layers: fixture.number("lstm_layers")?,
         kernel: fixture.number("map_conv.kernel")?,
         layers: fixture.number("map_conv.layers")?,
         support: MapSupport::Exact,
-        targets: ScaledIou { min_iou: fixture.real("loss.min_iou")?, max_iou: fixture.real("loss.max_iou")? },
+        targets: ScaledIou::of_fixture(fixture)?,
         nms: fixture.real("nms_threshold")?,
     };
     let (visual, words) = (fixture.input("visual")?, fixture.input("text")?);

@@ -509,11 +509,7 @@ impl Model for TcnDcm {
 
 fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let config = TcnDcmConfig {
-        map: MapSize {
-            pre_clips: fixture.number("pre_clips")?,
-            clips: fixture.number("clips")?,
-            counts: fixture.numbers("pooling_counts")?,
-        },
+        map: MapSize::of_fixture(fixture, "pooling_counts")?,
         hidden: fixture.number("hidden")?,
         lstm_layers: fixture.number("lstm_layers")?,
         heads: fixture.number("heads")?,
@@ -525,7 +521,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
         sigma: fixture.real("sigma")?,
         lambda: fixture.real("lambda_dcor")?,
         frobenius: fixture.real("frobenius_weight")?,
-        targets: ScaledIou { min_iou: fixture.real("loss.min_iou")?, max_iou: fixture.real("loss.max_iou")? },
+        targets: ScaledIou::of_fixture(fixture)?,
         nms: nms(),
     };
     let (visual, words) = (fixture.input("visual")?, fixture.input("text")?);

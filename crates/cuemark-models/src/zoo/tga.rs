@@ -16,7 +16,7 @@ use cuemark_tensor::functional::{l2_normalise, mask_out, softmax};
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
-use crate::layers::{Linear, Recurrent, Ways, last_step, xavier};
+use crate::layers::{Linear, Recurrent, Ways, last_step, real_steps, xavier};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, VideoBatch,
     fill_settings, read_settings,
@@ -293,10 +293,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let net = Tga::new(&config, &given, vb.clone())?;
     let table = vb.pp("txt_enc.embed").get((given.vocabulary, given.words), "weight")?;
     let words = look_up(&table, &fixture.ids("captions")?)?;
-    let (count, most) = (segments.dim(0)?, segments.dim(1)?);
-    let real = fixture.counts("segment_len")?;
-    let mask = real.iter().flat_map(|real| (0..most).map(move |number| f32::from(u8::from(number < *real))));
-    let mask = Tensor::from_vec(mask.collect::<Vec<_>>(), (count, most), segments.device())?;
+    let mask = real_steps(&fixture.counts("segment_len")?, segments.dim(1)?, segments.device())?;
     let forward = net.forward(&segments, &mask, &words, &fixture.counts("caption_len")?)?;
     let scores = forward.video.times(&forward.sentence.t()?)?;
 

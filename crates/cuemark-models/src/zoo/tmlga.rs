@@ -16,7 +16,7 @@ use cuemark_tensor::functional::softmax;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
-use crate::layers::{Linear, Recurrent, Running, Ways, clip_span, linear, rank_boundaries};
+use crate::layers::{Linear, Recurrent, Running, Ways, clip_span, linear, rank_boundaries, real_steps};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
     read_settings,
@@ -297,9 +297,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let (visual, words) = (fixture.input("video_features")?, fixture.input("token_vectors")?);
     let net = Tmlga::new(&config, &Given::widths(visual.dim(2)?, words.dim(2)?, 0), vb.clone())?;
     let (clips, counts) = (fixture.counts("video_len")?, fixture.counts("token_len")?);
-    let steps = visual.dim(1)?;
-    let real = clips.iter().flat_map(|length| (0..steps).map(move |clip| f32::from(u8::from(clip < *length))));
-    let mask = Tensor::from_vec(real.collect::<Vec<_>>(), (clips.len(), steps), visual.device())?;
+    let mask = real_steps(&clips, visual.dim(1)?, visual.device())?;
     let forward = net.forward(&visual, &mask, &words, [&clips, &counts], &Pass::answering())?;
     let truth = Truth {
         starts: fixture.input("start_label")?,
@@ -326,7 +324,7 @@ mod tests {
     use cuemark_tensor::{Device, Params};
 
     use super::*;
-    use crate::testing::{TOY, best_overlaps, gap, overfit};
+    use crate::testing::{TOY, assert_learnt_by_heart, gap};
 
     fn config(answer: Pairing) -> TmlgaConfig {
         TmlgaConfig {
@@ -379,12 +377,7 @@ mod tests {
     #[test]
     fn one_batch_can_be_learnt_by_heart() {
         let batch = TOY.batch(1);
-        let build = |vb: VarBuilder| -> Result<Box<dyn Model>> {
-            Ok(Box::new(Tmlga::new(&config(Pairing::Joint), &TOY.given(), vb)?))
-        };
-        let (model, first, last) = overfit(build, &batch, 150, 1e-2);
-        let overlaps = best_overlaps(model.as_ref(), &batch);
-        assert!(last < 0.3 * first, "{first} to {last}");
-        assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{overlaps:?}");
+        let build = |vb: VarBuilder| Tmlga::new(&config(Pairing::Joint), &TOY.given(), vb);
+        assert_learnt_by_heart(build, &batch, 150, 1e-2, 0.3);
     }
 }

@@ -13,11 +13,10 @@ use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{mask_out, sigmoid, softmax, softplus};
 use serde::{Deserialize, Serialize};
 
-use super::mmn::{matching_of, network_of, spans_of, video_of_sentences};
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    Linear, MatchingEncoder, MatchingEncoderSize, TextTraining, TwoSpaces, cells_of, cosines, linear_no_bias,
-    one_video_each,
+    Linear, MatchingEncoder, MatchingEncoderSize, TextTraining, TwoSpaces, cells_of, cosines, largest, linear_no_bias,
+    matching_of, network_of, one_video_each, spans_of, video_of_sentences,
 };
 use crate::losses::{MutualMatching, Pairs, ScaledIou};
 use crate::{
@@ -281,7 +280,7 @@ impl Trm {
         let inside = ious.ge(config.threshold)?.to_dtype(DType::F32)?;
         let sentence: Vec<u32> = owners.sentence.iter().map(|sentence| *sentence as u32).collect();
         let inside_own = inside.index_select(&Tensor::new(sentence, device)?, 0)?;
-        let best = largest(&mask_out(&own, &inside_own, -1e9)?)?;
+        let best = largest(&mask_out(&own, &inside_own, -1e9)?, D::Minus1)?;
         let some = inside_own.max(1)?;
         // Where there is none, the logit is replaced before the loss, which would otherwise multiply infinity by 0.
         let present = (focal_present(&mask_out(&best, &some, 0.0)?, config.focal)? * (some * &kept)?)?;
@@ -290,7 +289,7 @@ impl Trm {
         let absent = match others {
             None => Tensor::zeros((), DType::F32, device)?,
             Some(others) => {
-                let best = focal_absent(&largest(&forward.phrase_logits)?, config.focal)?; // [phrases, videos]
+                let best = focal_absent(&largest(&forward.phrase_logits, D::Minus1)?, config.focal)?; // [phrases, videos]
                 let elsewhere: Vec<usize> = owners.video.iter().map(|video| others[*video]).collect();
                 let elsewhere = one_video_each(&elsewhere, videos, device)?;
                 let strange = |own: &usize| others.iter().map(|other| f32::from(other == own)).collect::<Vec<_>>();
@@ -310,7 +309,7 @@ impl Trm {
         let own = own.pad_with_zeros(0, 1, 0)?.index_select(&slots, 0)?.reshape((count, most, cells))?;
         let kept = kept.pad_with_zeros(0, 1, 0)?.index_select(&slots, 0)?.reshape((count, most, 1))?;
         let far = mask_out(&own.neg()?, &kept, -1e9)?;
-        let least = largest(&far.transpose(1, 2)?)?.neg()?; // [sentences, cells]
+        let least = largest(&far.transpose(1, 2)?, D::Minus1)?.neg()?; // [sentences, cells]
         let some = kept.max(1)?;
         let least = mask_out(&least, &some, 0.0)?;
         let outside = inside.affine(-1.0, 1.0)?;
@@ -334,12 +333,6 @@ impl Trm {
     fn matching(forward: &Forward) -> Result<Tensor> {
         Ok(cosines(&forward.sentences.matching, &forward.moments.matching)?)
     }
-}
-
-/// The largest value along the last axis. Where several are equal the gradient goes to the first.
-fn largest(x: &Tensor) -> candle_core::Result<Tensor> {
-    let x = x.contiguous()?;
-    x.gather(&x.argmax_keepdim(D::Minus1)?, D::Minus1)?.squeeze(D::Minus1)
 }
 
 /// `-log(p) (1 - p)^focal` of a logit.
@@ -407,7 +400,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let focal = fixture.config("loss.focal")?.as_bool().unwrap_or(true);
     let config = TrmConfig {
         network: network_of(fixture)?,
-        targets: ScaledIou { min_iou: fixture.real("loss.min_iou")?, max_iou: fixture.real("loss.max_iou")? },
+        targets: ScaledIou::of_fixture(fixture)?,
         matching: matching_of(fixture)?,
         text: TextTraining::default(),
         phrases: PhraseConfig {

@@ -18,7 +18,7 @@ use cuemark_text::Vocabulary;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
-use crate::layers::{BatchNorm, Linear, Recurrent, Running, Ways, last_step, linear, linear_no_bias};
+use crate::layers::{BatchNorm, Linear, Recurrent, Running, Ways, last_step, linear, linear_no_bias, real_steps};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, QueryBatch, Result, Supervision, Task,
     fill_settings, read_settings,
@@ -218,9 +218,7 @@ impl Sentences {
     }
 
     fn with_lengths(ids: Tensor, lengths: Vec<usize>, video: Tensor) -> Result<Self> {
-        let (count, tokens) = ids.dims2()?;
-        let real = lengths.iter().flat_map(|length| (0..tokens).map(move |token| f32::from(u8::from(token < *length))));
-        let mask = Tensor::from_vec(real.collect::<Vec<_>>(), (count, tokens), ids.device())?;
+        let mask = real_steps(&lengths, ids.dim(1)?, ids.device())?;
         Ok(Self { ids, mask, lengths, video })
     }
 

@@ -449,7 +449,7 @@ mod tests {
     use cuemark_tensor::{Device, Params};
 
     use super::*;
-    use crate::testing::{TOY, best_overlaps, gap, overfit, with_subtitles};
+    use crate::testing::{TOY, assert_learnt_by_heart, gap, with_subtitles};
     use crate::{Ask, find};
 
     fn config() -> XmlConfig {
@@ -498,11 +498,8 @@ mod tests {
     #[test]
     fn one_batch_can_be_learnt_by_heart_and_searched() {
         let batch = with_subtitles(&TOY.batch(1), 7);
-        let build = |vb: VarBuilder| -> Result<Box<dyn Model>> { Ok(Box::new(Xml::new(&config(), &given(7), vb)?)) };
-        let (model, first, last) = overfit(build, &batch, 200, 5e-3);
-        assert!(last < 0.2 * first, "{first} to {last}");
-        let overlaps = best_overlaps(model.as_ref(), &batch);
-        assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{overlaps:?}");
+        let build = |vb: VarBuilder| Xml::new(&config(), &given(7), vb);
+        let model = assert_learnt_by_heart(build, &batch, 200, 5e-3, 0.2);
 
         let corpus = model.corpus().unwrap();
         let codes = corpus.encode(&batch.videos).unwrap();

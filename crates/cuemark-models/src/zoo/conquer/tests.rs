@@ -6,7 +6,7 @@ use cuemark_tensor::{Device, Params};
 use super::*;
 use crate::Code;
 use crate::layers::PairLimits;
-use crate::testing::{TOY, best_overlaps, gap, overfit, with_subtitles};
+use crate::testing::{TOY, assert_learnt_by_heart, gap, with_subtitles};
 use crate::{Ask, VideoScore, find};
 
 fn config(measure: Measure) -> ConquerConfig {
@@ -57,13 +57,8 @@ fn padding_changes_nothing() {
 #[test]
 fn one_batch_can_be_learnt_by_heart_and_searched_after_a_first_stage() {
     let batch = with_subtitles(&TOY.batch(1), 7);
-    let build = |vb: VarBuilder| -> Result<Box<dyn Model>> {
-        Ok(Box::new(Conquer::new(&config(Measure::Exclusive), &given(7), vb)?))
-    };
-    let (model, first, last) = overfit(build, &batch, 120, 3e-3);
-    assert!(last < 0.2 * first, "{first} to {last}");
-    let overlaps = best_overlaps(model.as_ref(), &batch);
-    assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{overlaps:?}");
+    let build = |vb: VarBuilder| Conquer::new(&config(Measure::Exclusive), &given(7), vb);
+    let model = assert_learnt_by_heart(build, &batch, 120, 3e-3, 0.2);
     let corpus = model.corpus().unwrap();
     let codes = corpus.encode(&batch.videos).unwrap();
     let codes: Vec<&Code> = codes.iter().collect();

@@ -8,7 +8,7 @@ use cuemark_tensor::functional::{mask_out, softmax};
 
 use super::{DrnConfig, LevelOut};
 use crate::Result;
-use crate::layers::{BatchNorm, Conv1d, Linear, Recurrent, Steps, Ways, last_step, linear};
+use crate::layers::{BatchNorm, Conv1d, Linear, Recurrent, Steps, Ways, last_step, linear, real_steps};
 
 /// The probability that the score head starts with everywhere.
 const PRIOR: f64 = 0.01;
@@ -66,9 +66,7 @@ impl QueryEncoder {
         let first = words.narrow(1, 0, 1)?.squeeze(1)?;
         let sentence = Tensor::cat(&[first, last_step(&words, lengths)?], 1)?;
         let sentence = self.sentence.forward(&sentence)?.relu()?;
-        let count = words.dim(1)?;
-        let real = lengths.iter().flat_map(|length| (0..count).map(move |word| f32::from(u8::from(word < *length))));
-        let real = Tensor::from_vec(real.collect(), (lengths.len(), count), words.device())?;
+        let real = real_steps(lengths, words.dim(1)?, words.device())?;
         let command = |of_level: &Linear| {
             let guide = of_level.forward(&sentence)?.unsqueeze(1)?;
             let scores = self.score.forward(&words.broadcast_mul(&guide)?)?.squeeze(D::Minus1)?;

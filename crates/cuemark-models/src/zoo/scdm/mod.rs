@@ -19,7 +19,7 @@ use cuemark_features::resample::Resample;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{masked_mean, sigmoid};
 
-use crate::layers::{Linear, QueryWords, linear};
+use crate::layers::{Linear, QueryWords, linear, real_steps};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision, Task,
     fill_settings, read_settings,
@@ -164,8 +164,7 @@ impl Scdm {
     /// States of all words, zero at padding, and 1 at real ones, `[batch, words]`.
     fn word_states(&self, words: &Tensor, lengths: &[usize]) -> Result<(Tensor, Tensor)> {
         let (batch, count, width) = words.dims3()?;
-        let real = lengths.iter().flat_map(|length| (0..count).map(move |word| f32::from(u8::from(word < *length))));
-        let mask = Tensor::from_vec(real.collect::<Vec<f32>>(), (batch, count), words.device())?;
+        let mask = real_steps(lengths, count, words.device())?;
         let turned = |(row, length): (usize, &usize)| {
             let length = (*length).min(count);
             (0..count).map(move |word| (row * count + if word < length { length - 1 - word } else { word }) as u32)
