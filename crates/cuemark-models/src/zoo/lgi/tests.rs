@@ -5,7 +5,7 @@ use cuemark_tensor::{Device, Params};
 
 use super::*;
 use crate::layers::WordSource;
-use crate::testing::{TOY, best_overlaps, gap, overfit};
+use crate::testing::{TOY, assert_learnt_by_heart, gap};
 
 fn config(padded_clips: PaddedClips) -> LgiConfig {
     LgiConfig {
@@ -75,12 +75,7 @@ fn the_clips_of_a_moment_are_counted_in_real_ones() {
 #[test]
 fn one_batch_can_be_learnt_by_heart() {
     let batch = TOY.batch(1);
-    let build = |vb: VarBuilder| -> Result<Box<dyn Model>> {
-        Ok(Box::new(Lgi::new(&config(PaddedClips::Masked), &TOY.given(), vb)?))
-    };
+    let build = |vb: VarBuilder| Lgi::new(&config(PaddedClips::Masked), &TOY.given(), vb);
     // The running statistics of the batch norms need their time.
-    let (model, first, last) = overfit(build, &batch, 120, 5e-3);
-    let overlaps = best_overlaps(model.as_ref(), &batch);
-    assert!(last < 0.8 * first, "{first} to {last}");
-    assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{overlaps:?}");
+    assert_learnt_by_heart(build, &batch, 120, 5e-3, 0.8);
 }

@@ -1,0 +1,92 @@
+//! What holds for the network on toy batches.
+#![allow(clippy::unwrap_used)] // a test may panic
+
+use crate::Code;
+use crate::layers::PairLimits;
+use crate::losses::DrawnNegatives;
+use cuemark_tensor::{Device, Params};
+
+use super::contrast::video_contrast;
+use super::*;
+use crate::testing::{TOY, assert_learnt_by_heart, gap, with_subtitles};
+use crate::{Ask, find};
+
+fn config() -> ReLoClNetConfig {
+    ReLoClNetConfig {
+        clips: 10,
+        words: 8,
+        hidden: 16,
+        heads: 2,
+        dropout: 0.0,
+        pairs: PairLimits { min: 1, max: 7 },
+        ranking: DrawnNegatives { hard_from: 100, ..DrawnNegatives::default() },
+        ..ReLoClNetConfig::default()
+    }
+}
+
+fn given(subtitle: usize) -> Given {
+    Given { subtitle, ..TOY.given() }
+}
+
+fn net(config: &ReLoClNetConfig, subtitle: usize) -> ReLoClNet {
+    ReLoClNet::new(config, &given(subtitle), Params::seeded(1, &Device::Cpu).builder()).unwrap()
+}
+
+#[test]
+fn every_allowed_pair_is_proposed_once_with_and_without_subtitles() {
+    let batch = TOY.batch(1);
+    for (batch, subtitle) in [(batch.clone(), 0), (with_subtitles(&batch, 7), 7)] {
+        let ranked = net(&config(), subtitle).propose(&batch).unwrap();
+        assert_eq!(ranked.len(), TOY.pairs);
+        for proposals in ranked {
+            assert_eq!(proposals.len(), 28);
+            assert!(proposals.is_sorted_by(|a, b| a.score >= b.score));
+        }
+    }
+}
+
+#[test]
+fn padding_changes_nothing() {
+    let batch = with_subtitles(&TOY.batch(1), 7);
+    let net = net(&ReLoClNetConfig { endpoints: true, ..config() }, 7);
+    let loss = |batch: &Batch| net.loss(batch, &Pass::answering()).unwrap().total;
+    assert!(gap(&loss(&batch), &loss(&batch.with_longer_words(2).with_longer_videos(1))) < 1e-5);
+}
+
+#[test]
+fn one_batch_can_be_learnt_by_heart_and_searched() {
+    let batch = TOY.batch(1);
+    let build = |vb: VarBuilder| ReLoClNet::new(&config(), &given(0), vb);
+    let model = assert_learnt_by_heart(build, &batch, 200, 5e-3, 0.2);
+    let corpus = model.corpus().unwrap();
+    let codes = corpus.encode(&batch.videos).unwrap();
+    let codes: Vec<&Code> = codes.iter().collect();
+    let found = find(corpus, &batch.queries, &codes, &Ask { videos: 2, moments: 9, first_stage: None }).unwrap();
+    for (query, found) in found.iter().enumerate() {
+        assert_eq!((found.videos[0].video, found.moments[0].video), (query, query));
+    }
+}
+
+#[test]
+fn videos_that_answer_too_make_the_video_loss_smaller() {
+    let scores = Tensor::new(&[[1f32, 2.0], [0.0, 1.0]], &Device::Cpu).unwrap();
+    let one = video_contrast(&scores, &[vec![0], vec![1]]).unwrap().to_vec1::<f32>().unwrap();
+    let two = video_contrast(&scores, &[vec![0, 1], vec![1]]).unwrap().to_vec1::<f32>().unwrap();
+    let all = (1f32.exp() + 2f32.exp() + 1f32.exp() + 1.0).ln();
+    assert!((one[0] - (all - 1.0)).abs() < 1e-5 && (two[0] - (all - (1f32.exp() + 2f32.exp()).ln())).abs() < 1e-5);
+    assert_eq!(one[1], two[1]);
+}
+
+#[test]
+fn relevance_weighs_every_loss_but_the_hinges() {
+    let mut batch = TOY.batch(1);
+    let net = net(&config(), 0);
+    let of = |batch: &Batch| {
+        let loss = net.loss(batch, &Pass::answering()).unwrap();
+        let hinges: f32 = loss.parts[3..].iter().map(|part| part.1.to_scalar::<f32>().unwrap()).sum();
+        (loss.total.to_scalar::<f32>().unwrap(), hinges)
+    };
+    let (whole, hinges) = of(&batch);
+    batch.targets.as_mut().unwrap().relevance = Some(vec![0.25; TOY.pairs]);
+    assert!((of(&batch).0 - (hinges + 0.25 * (whole - hinges))).abs() < 1e-5);
+}
