@@ -1,4 +1,4 @@
-//! Published moment-retrieval methods: one file each in [`zoo`], one line each in [`registry`], and every one checked
+//! Published moment-retrieval methods: one file or folder each in [`zoo`], one line each in [`registry`], and every one checked
 //! against its reference by [`check`].
 //!
 //! A [`Model`] reads a [`Batch`] and gives a [`Loss`] to train on or ranked [`Proposal`]s to answer with. It knows no

@@ -2,7 +2,7 @@
 
 use crate::{ModelCard, ModelError, Result, zoo};
 
-/// Every model, in the order the documentation lists them: one line per file in `zoo/`.
+/// Every model, in the order the documentation lists them: one line per file or folder in `zoo/`.
 pub static MODELS: &[&ModelCard] = &[
     &zoo::tan2d::CARD,
     &zoo::mdd::CARD,

@@ -1,4 +1,4 @@
-//! One file per published method: paper, settings, network, losses, answers, and the card that registers it.
+//! One file or folder per published method: paper, settings, network, losses, answers, and the card that registers it.
 
 pub mod ablr;
 pub mod acrn;

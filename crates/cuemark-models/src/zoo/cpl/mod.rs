@@ -5,26 +5,30 @@
 //! is random, here it follows from the query's id. Every sentence ends with an end to guess, in the code all but the longest of
 //! a batch. The margin on ActivityNet has the authors' weight of 2, not the paper's 1.
 
+mod check;
+mod config;
+mod losses;
+#[cfg(test)]
+mod tests;
+
 use candle_core::{IndexOp, Tensor};
 use candle_nn::{Init, Module, VarBuilder};
 use cuemark_core::Rng;
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
-use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::sigmoid;
-use serde::{Deserialize, Serialize};
 
 use super::cnm::{even_steps, kept_clips, spans};
-use crate::check::{Fixture, Trace};
 use crate::layers::{
     DualTransformer, Guessed, Linear, MaskedWords, Sequence, TransformerSize, guessing_loss, linear, place,
-    sentence_mask,
 };
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
     read_settings,
 };
+
+pub use config::{CplConfig, Ranking};
 
 /// What registers the model.
 pub static CARD: ModelCard = ModelCard {
@@ -55,91 +59,8 @@ pub static CARD: ModelCard = ModelCard {
     ],
     build: |table, given, vb| Ok(Box::new(Cpl::new(&read_settings("cpl", table)?, given, vb)?)),
     settings: |table| fill_settings::<CplConfig>("cpl", table),
-    check,
+    check: check::check,
 };
-
-/// Settings, read from `[model]` in a run file.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct CplConfig {
-    /// Clips that every video is brought to. Default: 200
-    pub clips: usize,
-    /// One clip in this many is kept for guessing words. Default: 4
-    pub keep_every: usize,
-    /// Width of everything. Default: 256
-    pub hidden: usize,
-    /// Heads of the attention. Default: 4
-    pub heads: usize,
-    /// Width inside the feed-forward parts. Default: 512
-    pub ffn: usize,
-    /// Layers of the decoder of clips. Default: 3
-    pub clip_layers: usize,
-    /// Layers of the decoder of words. Default: 3
-    pub word_layers: usize,
-    /// The most frequent words that are guessed, padding included; rarer ones count as unknown. Default: all
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub vocabulary: Option<usize>,
-    /// Gaussians per query. Default: 8
-    pub proposals: usize,
-    /// A Gaussian's deviation is its width divided by this. Default: 9.0
-    pub sigma: f64,
-    /// Power with which negatives grow over the epochs; 0 for full size at once. Default: 0.5
-    pub gamma: f64,
-    /// The epoch at which they are full-sized. Default: 30
-    pub full_epoch: usize,
-    /// Overlap that masks should have with themselves. Default: 0.146
-    pub lambda: f64,
-    /// By how much guessing from the whole video must be worse. Default: 0.1
-    pub whole_margin: f64,
-    /// By how much guessing from either side must be worse. Default: 0.15
-    pub side_margin: f64,
-    /// Weight of the margins. Default: 1.0
-    pub rank_weight: f64,
-    /// Weight of the diversity of masks. Default: 5.0
-    pub diversity_weight: f64,
-    /// How proposals are ranked. Default: loss
-    pub answer: Ranking,
-    /// Share of values that training drops. Default: 0.1
-    pub dropout: f64,
-}
-
-impl Default for CplConfig {
-    fn default() -> Self {
-        Self {
-            clips: 200,
-            keep_every: 4,
-            hidden: 256,
-            heads: 4,
-            ffn: 512,
-            clip_layers: 3,
-            word_layers: 3,
-            vocabulary: None,
-            proposals: 8,
-            sigma: 9.0,
-            gamma: 0.5,
-            full_epoch: 30,
-            lambda: 0.146,
-            whole_margin: 0.1,
-            side_margin: 0.15,
-            rank_weight: 1.0,
-            diversity_weight: 5.0,
-            answer: Ranking::Loss,
-            dropout: 0.1,
-        }
-    }
-}
-
-/// How proposals are ranked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ranking {
-    /// By how well words are guessed from each.
-    Loss,
-    /// By how much each overlaps the others.
-    Vote,
-    /// By how much each overlaps the others, each counted by its own overlap with the one words are guessed from best.
-    WeightedVote,
-}
 
 /// The network.
 #[derive(Debug)]
@@ -178,15 +99,6 @@ struct Shown<'a> {
 struct Guess {
     logits: Tensor,
     badness: Tensor,
-}
-
-/// The parts of the loss.
-struct Losses {
-    reconstruction: Tensor,
-    whole: Tensor,
-    left: Tensor,
-    right: Tensor,
-    diversity: Tensor,
 }
 
 impl Cpl {
@@ -264,39 +176,6 @@ impl Cpl {
     fn keep(&self, clips: &Tensor, mask: &Tensor) -> Result<(Tensor, Tensor)> {
         let kept = Tensor::new(kept_clips(mask.dim(1)?, self.config.keep_every), clips.device())?;
         Ok((clips.contiguous()?.index_select(&kept, 1)?, mask.index_select(&kept, 1)?))
-    }
-
-    fn growth(&self, epoch: usize) -> f64 {
-        (epoch as f64 / self.config.full_epoch.max(1) as f64).min(1.0).powf(self.config.gamma)
-    }
-
-    fn losses(&self, masks: &Masks, covered: &Guess, whole: &Guess, sides: [&Guess; 2]) -> Result<Losses> {
-        let proposals = self.config.proposals;
-        let covered = covered.badness.reshape(((), proposals))?;
-        let best = covered.argmin_keepdim(1)?;
-        let pick = |badness: &Tensor| badness.reshape(((), proposals))?.gather(&best, 1)?.squeeze(1);
-        let best_badness = pick(&covered)?;
-        let hinge = |other: &Tensor, margin: f64| -> Result<Tensor> {
-            Ok(((&best_badness - other)? + margin)?.relu()?.mean_all()?)
-        };
-        let [left, right] = sides.map(|side| hinge(&pick(&side.badness)?, self.config.side_margin));
-        let reconstruction = ((best_badness.mean_all()? + whole.badness.mean_all()?)? / 2.0)?;
-        let shares = masks.covered.broadcast_div(&masks.covered.sum_keepdim(1)?)?;
-        let shares = shares.reshape(((), proposals, masks.covered.dim(1)?))?;
-        let alike = shares.times(&shares.t()?.contiguous()?)?;
-        let wanted = (Tensor::eye(proposals, alike.dtype(), alike.device())? * self.config.lambda)?;
-        Ok(Losses {
-            reconstruction,
-            whole: hinge(&whole.badness, self.config.whole_margin)?,
-            left: left?,
-            right: right?,
-            diversity: alike.broadcast_sub(&wanted)?.sqr()?.flatten_from(1)?.sum(1)?.mean_all()?,
-        })
-    }
-
-    fn ranking_and_diversity(&self, losses: &Losses) -> Result<Tensor> {
-        let rank = ((&losses.whole + &losses.left)? + &losses.right)?;
-        Ok(((rank * self.config.rank_weight)? + (&losses.diversity * self.config.diversity_weight)?)?)
     }
 
     /// Proposals of each query, best first, from how badly words are guessed from each, `[batch, proposals]`.
@@ -405,154 +284,5 @@ impl Model for Cpl {
         let shown = Shown { x: &x, mask: &mask.contiguous()?, ids: &guessed.ids };
         let covered = self.guess(&shown, Sequence { x: &kept, mask: &real }, Some(&masks.covered), &pass)?;
         self.rank(&places, &covered.badness.reshape(((), self.config.proposals))?)
-    }
-}
-
-fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
-    let config = CplConfig {
-        clips: fixture.tensor("in.frames")?.dim(1)?,
-        keep_every: fixture.number("frame_subsample")?,
-        hidden: fixture.number("hidden_size")?,
-        heads: fixture.number("DualTransformer.num_heads")?,
-        ffn: fixture.shape("trans.decoder1.decoder_layers.0.fc1.bias")?.iter().product(),
-        clip_layers: fixture.number("DualTransformer.num_decoder_layers1")?,
-        word_layers: fixture.number("DualTransformer.num_decoder_layers2")?,
-        vocabulary: Some(fixture.number("vocab_size")?),
-        proposals: fixture.number("num_props")?,
-        sigma: fixture.real("sigma")?,
-        gamma: fixture.real("gamma")?,
-        full_epoch: fixture.number("max_epoch")?,
-        lambda: fixture.real("loss.lambda")?,
-        whole_margin: fixture.real("loss.margin_1")?,
-        side_margin: fixture.real("loss.margin_2")?,
-        rank_weight: fixture.real("loss.alpha_1")?,
-        diversity_weight: fixture.real("loss.alpha_2")?,
-        answer: Ranking::Loss,
-        dropout: 0.0,
-    };
-    let (visual, words) = (fixture.input("frames")?, fixture.input("words_feat")?);
-    let net = Cpl::new(&config, &Given::widths(visual.dim(2)?, words.dim(2)?, 0), vb.clone())?;
-    let pass = Pass::answering();
-    let slots = words.dim(1)?;
-    let clip_mask = visual.narrow(2, 0, 1)?.squeeze(2)?.ones_like()?;
-    let mask = sentence_mask(&fixture.counts("words_len")?, slots, visual.device())?;
-    let clips = net.read_clips(&visual, &pass)?;
-    // Slot 0 of the fixture's words is a place for the start, which reading puts there itself.
-    let read = net.words.read(&words.narrow(1, 1, slots - 1)?, 0.0, &pass)?;
-    let places = net.places(&clips, &clip_mask, Sequence { x: &read, mask: &mask }, &pass)?;
-    let (kept, real) = net.keep(&clips, &clip_mask)?;
-    let masks = net.masks(&places, kept.dim(1)?, net.growth(fixture.number("epoch")?))?;
-    let x = net.words.hide(&read, &fixture.input("masked_positions")?)?;
-    let mask = mask.narrow(1, 0, slots - 1)?.contiguous()?;
-    let ids = fixture.ids("words_id")?;
-    let shown = Shown { x: &x, mask: &mask, ids: &ids };
-    let guess = |weights: Option<&Tensor>| net.guess(&shown, Sequence { x: &kept, mask: &real }, weights, &pass);
-    let (covered, whole) = (guess(Some(&masks.covered))?, guess(None)?);
-    let (left, right) = (guess(Some(&masks.left))?, guess(Some(&masks.right))?);
-    let losses = net.losses(&masks, &covered, &whole, [&left, &right])?;
-    let badness = covered.badness.reshape(((), config.proposals))?;
-    let ranked = net.rank(&places, &badness)?;
-    let bounds = ranked.iter().flatten().flat_map(|one| [one.span.start() as f32, one.span.end() as f32]);
-    let ranked = Tensor::from_vec(bounds.collect::<Vec<_>>(), (ranked.len(), config.proposals, 2), visual.device())?;
-    let second = net.ranking_and_diversity(&losses)?;
-
-    let mut trace = Trace::new();
-    trace.out("center", &places.centre);
-    trace.out("width", &places.width);
-    trace.out("gauss_weight", &masks.covered);
-    trace.out("neg_weight_left", &masks.left);
-    trace.out("neg_weight_right", &masks.right);
-    trace.out("words_mask", &mask);
-    trace.out("words_logit", &covered.logits);
-    trace.out("ref_words_logit", &whole.logits);
-    trace.out("neg_words_logit_1", &left.logits);
-    trace.out("neg_words_logit_2", &right.logits);
-    trace.out("nll_per_proposal", &badness);
-    trace.out("ranked_spans", &ranked);
-    trace.loss("reconstruction", &losses.reconstruction);
-    trace.loss("ref", &losses.whole);
-    trace.loss("neg_1", &losses.left);
-    trace.loss("neg_2", &losses.right);
-    trace.loss("diversity", &losses.diversity);
-    trace.loss("ranking_and_diversity", &second);
-    trace.loss("total", &(&losses.reconstruction + second)?);
-    Ok(trace)
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
-mod tests {
-    use cuemark_core::NormSpan;
-    use cuemark_tensor::{Device, Params};
-
-    use super::*;
-    use crate::testing::{TOY, gap, overfit};
-
-    fn config() -> CplConfig {
-        CplConfig {
-            clips: 8,
-            keep_every: 2,
-            hidden: 16,
-            heads: 2,
-            ffn: 24,
-            clip_layers: 1,
-            word_layers: 1,
-            proposals: 3,
-            dropout: 0.0,
-            ..CplConfig::default()
-        }
-    }
-
-    fn net() -> Cpl {
-        Cpl::new(&config(), &TOY.given(), Params::seeded(1, &Device::Cpu).builder()).unwrap()
-    }
-
-    #[test]
-    fn every_query_gets_its_proposals_best_first_whatever_else_is_asked() {
-        let batch = TOY.batch(1);
-        let ranked = net().propose(&batch).unwrap();
-        assert!(ranked.iter().all(|proposals| proposals.len() == 3));
-        assert!(ranked.iter().all(|proposals| proposals.is_sorted_by(|a, b| a.score >= b.score)));
-        for (short, long) in ranked.iter().zip(net().propose(&batch.with_longer_words(3)).unwrap()) {
-            for (short, long) in short.iter().zip(long) {
-                assert!((short.score - long.score).abs() < 1e-4);
-                assert!((short.span.start() - long.span.start()).abs() < 1e-4);
-            }
-        }
-    }
-
-    #[test]
-    fn spans_are_neither_asked_for_nor_read() {
-        let (mut batch, net) = (TOY.batch(1), net());
-        assert!(!net.input().spans);
-        let loss = |batch: &Batch| net.loss(batch, &Pass::training(0, 1, Rng::new(3))).unwrap().total;
-        let with = loss(&batch);
-        batch.targets = None;
-        assert_eq!(gap(&with, &loss(&batch)), 0.0);
-    }
-
-    #[test]
-    fn votes_go_to_the_span_that_most_agree_with() {
-        let proposal = |start, end, score| Proposal { span: NormSpan::new(start, end).unwrap(), score };
-        let ranked = [proposal(0.8, 1.0, -1.0), proposal(0.1, 0.5, -2.0), proposal(0.1, 0.6, -3.0)];
-        assert_eq!(vote(&ranked, |_, _| 1.0)[0].span.start(), 0.1);
-        assert_eq!(vote(&ranked, |one, first| one.span.iou_hull(first.span))[0].span.start(), 0.8);
-    }
-
-    #[test]
-    fn negatives_grow_with_the_epochs_unless_they_are_full_at_once() {
-        let net = net();
-        assert_eq!((net.growth(0), net.growth(30), net.growth(60)), (0.0, 1.0, 1.0));
-        let at_once = CplConfig { gamma: 0.0, ..config() };
-        let at_once = Cpl::new(&at_once, &TOY.given(), Params::seeded(1, &Device::Cpu).builder()).unwrap();
-        assert_eq!(at_once.growth(0), 1.0);
-    }
-
-    #[test]
-    fn hidden_words_of_one_batch_can_be_learnt_by_heart() {
-        let batch = TOY.batch(1);
-        let build = |vb: VarBuilder| -> Result<Box<dyn Model>> { Ok(Box::new(Cpl::new(&config(), &TOY.given(), vb)?)) };
-        let (_, first, last) = overfit(build, &batch, 100, 1e-2);
-        assert!(last < 0.7 * first, "{first} to {last}");
     }
 }
