@@ -104,6 +104,52 @@ mod tests {
         assert!([neighbours, seeds].iter().all(|count| (9_600..10_400).contains(count)), "{neighbours} {seeds}");
     }
 
+    #[test]
+    fn the_bits_of_a_place_are_those_of_splitmix64() {
+        // What its authors' generator gives first, second and third from these two seeds, cut to the upper half. Resumed runs
+        // and the kernel of `map.cu` count on them.
+        let known = [
+            (0, [0xE220_A839_7B1D_CDAF_u64, 0x6E78_9E6A_A1B9_65F4, 0x06C4_5D18_8009_454F]),
+            (1_234_567, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]),
+        ];
+        for (seed, outputs) in known {
+            let upper = outputs.map(|output| (output >> 32) as u32);
+            assert_eq!([0, 1, 2].map(|place| bits(seed, place)), upper);
+        }
+    }
+
+    #[test]
+    fn what_stays_is_scaled_and_what_a_value_is_decides_nothing() {
+        let values: Vec<f32> = (1..=1_000).map(|n| n as f32 - 500.5).collect();
+        let x = Tensor::new(values.as_slice(), &Device::Cpu).unwrap();
+        let dropped =
+            |x: &Tensor| Dropout::new(0.5, 3).apply(x).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap();
+        let ones = dropped(&x.ones_like().unwrap());
+        for ((value, kept), factor) in values.iter().zip(dropped(&x)).zip(&ones) {
+            assert!(*factor == 0.0 || *factor == 2.0, "{factor}");
+            assert_eq!(kept, value * factor);
+        }
+        // Places are counted in the order in which a tensor is read, wherever its numbers lie.
+        let turned = x.reshape((20, 50)).unwrap().t().unwrap();
+        assert_eq!(dropped(&turned), dropped(&turned.contiguous().unwrap()));
+    }
+
+    #[test]
+    fn blocks_that_are_computed_apart_do_not_repeat_each_other() {
+        // Of both in one place a quarter stays: 4,096 of 16,384, with a deviation of 55.
+        let x = Tensor::ones(2 * BLOCK, DType::F32, &Device::Cpu).unwrap();
+        let y = Dropout::new(0.5, 9).apply(&x).unwrap().to_vec1::<f32>().unwrap();
+        let both = y[..BLOCK].iter().zip(&y[BLOCK..]).filter(|(a, b)| **a > 0.0 && **b > 0.0).count();
+        assert!((3_800..4_400).contains(&both), "{both}");
+    }
+
+    #[test]
+    fn only_32_bit_numbers_are_dropped() {
+        let x = Tensor::ones(4, DType::F64, &Device::Cpu).unwrap();
+        let refused = Dropout::new(0.5, 1).apply(&x).unwrap_err().to_string();
+        assert!(refused.starts_with("dropout of F64: only 32-bit numbers"), "{refused}");
+    }
+
     #[cfg(feature = "cuda")]
     #[test]
     fn a_gpu_drops_what_the_cpu_drops() {

@@ -83,4 +83,17 @@ mod tests {
         let same = Pass::answering().dropout(&x, 0.1).unwrap();
         assert_eq!(same.to_vec1::<f32>().unwrap(), x.to_vec1::<f32>().unwrap());
     }
+
+    #[test]
+    fn every_dropout_of_a_pass_drops_others_and_the_same_pass_drops_the_same_again() {
+        let x = Tensor::ones(1_000, candle_core::DType::F32, &Device::Cpu).unwrap();
+        let twice = |seed: u64| {
+            let pass = Pass::training(0, 1, Rng::new(seed));
+            [(); 2].map(|()| pass.dropout(&x, 0.5).unwrap().to_vec1::<f32>().unwrap())
+        };
+        let [first, second] = twice(3);
+        assert_ne!(first, second);
+        assert_eq!([first.clone(), second], twice(3));
+        assert_ne!(first, twice(4)[0]);
+    }
 }
