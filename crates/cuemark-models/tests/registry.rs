@@ -1,18 +1,20 @@
-//! The registry holds every file of the zoo, and every published size builds.
+//! The registry holds every method of the zoo, and every published size builds.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use std::collections::BTreeSet;
 
 use camino::Utf8Path;
 use cuemark_models::registry::{MODELS, find};
+use cuemark_models::{Given, Supervision};
+use cuemark_tensor::{DType, Device, Params, Tensor};
 
 #[test]
-fn every_file_of_the_zoo_is_registered_and_no_name_twice() {
+fn every_method_of_the_zoo_is_registered_and_no_name_twice() {
     let zoo = Utf8Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/zoo"));
-    let files = zoo.read_dir_utf8().unwrap().filter(|entry| entry.as_ref().unwrap().file_name() != "mod.rs").count();
+    let methods = zoo.read_dir_utf8().unwrap().filter(|entry| entry.as_ref().unwrap().file_name() != "mod.rs").count();
     let names: BTreeSet<&str> = MODELS.iter().map(|card| card.name).collect();
     assert_eq!(names.len(), MODELS.len());
-    assert_eq!(files, MODELS.len());
+    assert_eq!(methods, MODELS.len());
 }
 
 #[test]
@@ -35,6 +37,19 @@ fn published_configurations_have_the_parameters_that_their_papers_count() {
                 size.dataset
             );
         }
+    }
+}
+
+/// What a card says about supervision is what batches are made by.
+#[test]
+fn spans_are_asked_for_by_methods_that_learn_from_them_and_by_no_other() {
+    for card in MODELS {
+        let settings: toml::Table = card.full_sizes[0].settings.parse().unwrap();
+        let size = card.full_sizes[0];
+        let verbs = Tensor::zeros((80, size.words), DType::F32, &Device::Cpu).unwrap();
+        let given = Given { verbs: Some(verbs), ..Given::widths(size.visual, size.words, 1000) };
+        let model = (card.build)(&settings, &given, Params::counted().builder()).unwrap();
+        assert_eq!(model.input().spans, card.supervision == Supervision::Full, "{}", card.name);
     }
 }
 

@@ -194,8 +194,14 @@ fn whole() -> NormSpan {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
+    use camino::Utf8Path;
+    use cuemark_core::Span;
+    use cuemark_features::Durations;
+
     use super::*;
+    use crate::{OutOfReach, RunFile};
 
     fn example(truth: usize, video: usize) -> Example {
         Example {
@@ -219,6 +225,40 @@ mod tests {
         let answering = [vec![5, 7], vec![7]];
         let found = positives(&list, &[5, 7, 7], &[0, 1, 2], &answering);
         assert_eq!(found, Some(vec![vec![0, 1, 2], vec![1, 2], vec![0, 1, 2]]));
+    }
+
+    /// The losses of a weak model would not show a span that it is given and does not read; a batch does.
+    #[test]
+    fn a_model_that_may_not_see_spans_is_given_none_whatever_examples_know() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(folder.path()).unwrap();
+        let features = root.join("v.csv");
+        std::fs::write(&features, "1,2\n3,4\n5,6\n7,8\n").unwrap();
+        let run = format!(
+            "[model]\nname = 'cnm'\n[data]\ndataset = 'world'\nroot = '{root}'\nfeatures = '{root}'\nstream = 'x'\n\
+             word_width = 3\nclip_length = 1.0\n[train]\nepochs = 1\nbatch = 1\nrate = 1.0"
+        );
+        let data = RunFile::from_table("run.toml", run.parse().unwrap(), &[]).unwrap().data;
+        let footage = Arc::new(Footage::open(&data, Durations::default()).unwrap());
+        let targets = |spans: bool| {
+            let batches = Batches {
+                examples: Examples {
+                    videos: vec![VideoId::from("v")],
+                    list: vec![Example { span: Span::new(1.0, 3.0).ok(), words: vec![1, 2], ..example(0, 0) }],
+                    of_video: vec![vec![0]],
+                    out_of_reach: OutOfReach::default(),
+                },
+                footage: Arc::clone(&footage),
+                input: Input { spans, ..Input::pairs(4) },
+                similar: None,
+                answering: vec![vec![0]],
+                candidates: Mutex::default(),
+            };
+            batches.training(&[0], &mut Rng::new(1)).unwrap().targets
+        };
+        // One to three seconds of the four that the rows cover.
+        assert_eq!(targets(true).unwrap().spans, [NormSpan::new(0.25, 0.75).unwrap()]);
+        assert!(targets(false).is_none());
     }
 
     #[test]

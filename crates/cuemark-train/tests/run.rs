@@ -129,15 +129,28 @@ fn the_same_seed_gives_the_same_numbers_and_another_seed_others() {
     assert_ne!(log("a"), log("c"));
 }
 
+/// A model that draws nothing; one that drops values, hides words and decays its rate; and a run whose end hangs on how many
+/// evaluations in a row brought nothing better.
 #[test]
 fn a_run_that_is_stopped_anywhere_and_resumed_is_the_run_that_was_not() {
     let scene = Scene::new();
-    let run = scene.run(&[]).unwrap();
-    scene.train(&run, "whole").unwrap();
+    let plateau = "{ kind = 'plateau', factor = 0.5, patience = 1 }";
+    let impatient =
+        [("train.rate", "1e-12"), ("train.epochs", "9"), ("eval.patience", "3"), ("train.schedule", plateau)];
+    assert_resumes(&scene, "still", &[]);
+    assert_resumes(&scene, "drawing", &[("model", CNM)]);
+    let steps = assert_resumes(&scene, "impatient", &impatient);
+    assert!(steps < assert_resumes(&scene, "patient", &impatient[..2]), "{steps}");
+}
+
+/// Runs in one go and in sittings of three steps, wherever in an epoch those end; returns how many steps there were.
+fn assert_resumes(scene: &Scene, name: &str, more: &[(&str, &str)]) -> usize {
+    let run = scene.run(more).unwrap();
+    let [whole, parts] = ["whole", "parts"].map(|how| format!("{name}-{how}"));
+    let steps = scene.train(&run, &whole).unwrap().steps;
     let mut start = Start::Fresh(Overwrite::Never);
-    // Stop after every third step, wherever in an epoch that is.
     for sitting in 0.. {
-        let options = scene.options("parts", start);
+        let options = scene.options(&parts, start);
         let stop = Arc::clone(&options.stop);
         let mut steps = 0;
         let outcome = train(&run, &options, &mut |event| {
@@ -153,10 +166,13 @@ fn a_run_that_is_stopped_anywhere_and_resumed_is_the_run_that_was_not() {
         }
     }
     for file in ["metrics.jsonl", "predictions.jsonl"] {
-        assert_eq!(text(&scene.path("whole").join(file)), text(&scene.path("parts").join(file)), "{file}");
+        assert_eq!(text(&scene.path(&whole).join(file)), text(&scene.path(&parts).join(file)), "{name}: {file}");
     }
-    let weights = |out: &str| std::fs::read(scene.path(out).join("checkpoints/last.safetensors")).unwrap();
-    assert!(weights("whole") == weights("parts"));
+    for checkpoint in ["best", "last"] {
+        let bytes = |out: &str| std::fs::read(scene.path(out).join(format!("checkpoints/{checkpoint}.safetensors")));
+        assert!(bytes(&whole).unwrap() == bytes(&parts).unwrap(), "{name}: {checkpoint}");
+    }
+    steps
 }
 
 #[test]
@@ -252,6 +268,38 @@ fn what_is_wrong_is_named() {
     std::fs::write(&stranger, r#"{"qid":"1","query":"a ball spins","video":"stranger","duration":9,"spans":[[1,2]]}"#)
         .unwrap();
     says(&[("data.train", stranger.as_str())], "stranger");
+}
+
+/// Writes `number` into the second row of what the world's store holds of a training video; returns the tensor's name.
+fn spoil(scene: &Scene, number: f32) -> String {
+    let query = text(&scene.path("world/splits/train.jsonl"));
+    let query: serde_json::Value = serde_json::from_str(query.lines().next().unwrap()).unwrap();
+    let tensor = format!("visual/{}", query["video"].as_str().unwrap());
+    let shard = scene.path("world/features-motion/shard-00000.safetensors");
+    let mut bytes = std::fs::read(&shard).unwrap();
+    let data = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let listed: serde_json::Value = serde_json::from_slice(&bytes[8..data]).unwrap();
+    let entry = &listed[&tensor];
+    assert_eq!(entry["dtype"], "F32");
+    let [first, width] = [&entry["data_offsets"][0], &entry["shape"][1]].map(|value| value.as_u64().unwrap() as usize);
+    let place = data + first + 4 * width;
+    bytes[place..place + 4].copy_from_slice(&number.to_le_bytes());
+    std::fs::write(&shard, &bytes).unwrap();
+    tensor
+}
+
+/// Let in, such a number would reach every weight in one step and show only as a loss that is none.
+#[test]
+fn a_video_whose_features_are_not_finite_is_named_and_not_learnt_from() {
+    for number in [f32::NAN, f32::NEG_INFINITY] {
+        let scene = Scene::new();
+        let tensor = spoil(&scene, number);
+        let error = scene.train(&scene.run(&[]).unwrap(), "run").unwrap_err();
+        let words = format!("`{tensor}`: row 1 holds a number that is not finite");
+        assert!(error.to_string().ends_with(&words), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("extract this video's features again")));
+        assert!(!scene.path("run/checkpoints/last.safetensors").exists());
+    }
 }
 
 #[test]
