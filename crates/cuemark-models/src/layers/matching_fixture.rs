@@ -7,48 +7,52 @@ use crate::Result;
 use crate::check::Fixture;
 use crate::losses::{Excluded, MutualMatching};
 
-/// The sizes that a fixture of MMN or TRM states.
-///
-/// # Errors
-/// When it does not state them.
-pub fn network_of(fixture: &Fixture) -> Result<MatchingEncoderSize> {
-    Ok(MatchingEncoderSize {
-        map: MapSize::of_fixture(fixture, "pooling_counts")?,
-        fill: if fixture.variant() == Some("conv") { CellFill::Conv } else { CellFill::Pool },
-        hidden: fixture.number("hidden")?,
-        joint: fixture.number("joint")?,
-        kernel: fixture.number("conv.kernel")?,
-        layers: fixture.number("conv.layers")?,
-        support: MapSupport::Exact,
-        scale: fixture.real("cosine_scale")?,
-        text: DistilBertSize {
-            dim: fixture.number("distilbert.dim")?,
-            layers: fixture.number("distilbert.layers")?,
-            heads: fixture.number("distilbert.heads")?,
-            ffn: fixture.number("distilbert.ffn")?,
-            positions: fixture.number("distilbert.max_pos")?,
-            eps: fixture.real("distilbert.ln_eps")?,
-            ..DistilBertSize::default()
-        },
-    })
+impl MatchingEncoderSize {
+    /// Those of a fixture of MMN or TRM.
+    ///
+    /// # Errors
+    /// When it does not state them.
+    pub fn of_fixture(fixture: &Fixture) -> Result<Self> {
+        Ok(Self {
+            map: MapSize::of_fixture(fixture, "pooling_counts")?,
+            fill: if fixture.variant() == Some("conv") { CellFill::Conv } else { CellFill::Pool },
+            hidden: fixture.number("hidden")?,
+            joint: fixture.number("joint")?,
+            kernel: fixture.number("conv.kernel")?,
+            layers: fixture.number("conv.layers")?,
+            support: MapSupport::Exact,
+            scale: fixture.real("cosine_scale")?,
+            text: DistilBertSize {
+                dim: fixture.number("distilbert.dim")?,
+                layers: fixture.number("distilbert.layers")?,
+                heads: fixture.number("distilbert.heads")?,
+                ffn: fixture.number("distilbert.ffn")?,
+                positions: fixture.number("distilbert.max_pos")?,
+                eps: fixture.real("distilbert.ln_eps")?,
+                ..DistilBertSize::default()
+            },
+        })
+    }
 }
 
-/// The contrastive settings that a fixture of MMN or TRM states.
-///
-/// # Errors
-/// When it does not state them.
-pub fn matching_of(fixture: &Fixture) -> Result<MutualMatching> {
-    Ok(MutualMatching {
-        margin: fixture.real("loss.margin")?,
-        tau: fixture.real("loss.tau")?,
-        top_k: fixture.number("loss.top_k")?,
-        negative_iou: fixture.real("loss.neg_iou")?,
-        sentence_iou: fixture.real("loss.sent_removal_iou")?,
-        excluded: Excluded::Zeroed,
-        eps: fixture.real("loss.eps")?,
-        weight: fixture.real("loss.contrastive_weight")?,
-        ..MutualMatching::default()
-    })
+impl MutualMatching {
+    /// Those of a fixture of MMN or TRM.
+    ///
+    /// # Errors
+    /// When it does not state them.
+    pub fn of_fixture(fixture: &Fixture) -> Result<Self> {
+        Ok(Self {
+            margin: fixture.real("loss.margin")?,
+            tau: fixture.real("loss.tau")?,
+            top_k: fixture.number("loss.top_k")?,
+            negative_iou: fixture.real("loss.neg_iou")?,
+            sentence_iou: fixture.real("loss.sent_removal_iou")?,
+            excluded: Excluded::Zeroed,
+            eps: fixture.real("loss.eps")?,
+            weight: fixture.real("loss.contrastive_weight")?,
+            ..Self::default()
+        })
+    }
 }
 
 /// The video of each sentence, from `in.sent_per_video`.

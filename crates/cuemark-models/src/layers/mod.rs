@@ -57,7 +57,7 @@ pub use matching_encoder::{
     CellFill, MatchingEncoder, MatchingEncoderSize, MomentEncoder, MomentForward, SentenceEncoder, TextTraining,
     TwoSpaces, cells_of, cosines, one_video_each,
 };
-pub use matching_fixture::{matching_of, network_of, spans_of, video_of_sentences};
+pub use matching_fixture::{spans_of, video_of_sentences};
 pub use moment_map::{ClipProjection, MapSize, MapStack, MapSupport, MomentMap};
 pub use padded_words::PaddedWords;
 pub use pair::Pair;

@@ -48,8 +48,8 @@ pub(super) fn matched_labels(matching: &Matching, proposals: usize, sentences: u
     labels
 }
 
-/// As [`generalised_overlap`], of one pair.
-pub(super) fn overlap_of(a: [f64; 2], b: [f64; 2]) -> f64 {
+/// As [`generalised_overlap`](super::losses::generalised_overlap), of one pair.
+fn overlap_of(a: [f64; 2], b: [f64; 2]) -> f64 {
     let bounds = |[centre, width]: [f64; 2]| (centre - width / 2.0, centre + width / 2.0);
     let ((start, end), (other_start, other_end)) = (bounds(a), bounds(b));
     let both = (end.min(other_end) - start.max(other_start)).max(0.0);
@@ -60,7 +60,7 @@ pub(super) fn overlap_of(a: [f64; 2], b: [f64; 2]) -> f64 {
 
 /// The cheapest column for every row, no column twice (the Hungarian algorithm by shortest augmenting paths).
 /// Rows beyond the number of columns are left out.
-pub(super) fn assign(costs: &[Vec<f64>]) -> Vec<usize> {
+fn assign(costs: &[Vec<f64>]) -> Vec<usize> {
     let columns = costs.first().map_or(0, Vec::len);
     let rows = costs.len().min(columns);
     // Columns are counted from 1; column 0 holds the row that is being placed.
@@ -106,4 +106,52 @@ pub(super) fn assign(costs: &[Vec<f64>]) -> Vec<usize> {
     let mut placed = vec![0; rows];
     (1..=columns).filter(|column| row_of[*column] != 0).for_each(|column| placed[row_of[column] - 1] = column - 1);
     placed
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic
+mod tests {
+    use candle_core::Tensor;
+    use cuemark_core::Rng;
+    use cuemark_tensor::Device;
+
+    use super::super::losses::generalised_overlap;
+    use super::*;
+
+    #[test]
+    fn the_matching_is_the_cheapest_of_all() {
+        let mut rng = Rng::new(5);
+        for _ in 0..50 {
+            let (rows, columns) = (1 + rng.below(3), 3 + rng.below(3));
+            let costs: Vec<Vec<f64>> = (0..rows).map(|_| (0..columns).map(|_| rng.normal()).collect()).collect();
+            let placed = assign(&costs);
+            let cost: f64 = placed.iter().enumerate().map(|(row, column)| costs[row][*column]).sum();
+            let mut best = f64::INFINITY;
+            for code in 0..columns.pow(rows as u32) {
+                let choice: Vec<usize> = (0..rows).map(|row| code / columns.pow(row as u32) % columns).collect();
+                let distinct = (0..rows).all(|row| !choice[..row].contains(&choice[row]));
+                if distinct {
+                    best = best.min(choice.iter().enumerate().map(|(row, column)| costs[row][*column]).sum());
+                }
+            }
+            assert!((cost - best).abs() < 1e-9, "{costs:?}: {placed:?}");
+        }
+        assert!(assign(&[]).is_empty());
+    }
+
+    #[test]
+    fn overlap_is_one_with_itself_and_negative_apart() {
+        assert!((overlap_of([0.5, 0.2], [0.5, 0.2]) - 1.0).abs() < 1e-12);
+        assert!(overlap_of([0.2, 0.2], [0.8, 0.2]) < 0.0);
+        let tensor = |pair: [f32; 2]| Tensor::new(&[pair], &Device::Cpu).unwrap();
+        let same = generalised_overlap(&tensor([0.2, 0.2]), &tensor([0.8, 0.2])).unwrap().to_vec1::<f32>().unwrap();
+        assert!((f64::from(same[0]) - overlap_of([0.2, 0.2], [0.8, 0.2])).abs() < 1e-6);
+    }
+
+    #[test]
+    fn proposals_are_shared_out_in_blocks() {
+        assert_eq!(block_labels(12, 3), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
+        assert_eq!(block_labels(12, 2), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(block_labels(5, 3), [0, 0, 1, 1, 2]);
+    }
 }

@@ -1,11 +1,8 @@
 //! What holds for the network on toy batches.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use cuemark_core::Rng;
 use cuemark_tensor::{Device, Params};
 
-use super::losses::generalised_overlap;
-use super::matching::{assign, block_labels, overlap_of};
 use super::*;
 use crate::testing::{TOY, assert_learnt_by_heart, gap};
 
@@ -66,43 +63,6 @@ fn a_missing_sentence_changes_no_clip() {
     .unwrap();
     let after = net.forward(&asked, &Pass::answering()).unwrap();
     assert!(gap(&before.layers[1].spans, &after.layers[1].spans) < 1e-5);
-}
-
-#[test]
-fn the_matching_is_the_cheapest_of_all() {
-    let mut rng = Rng::new(5);
-    for _ in 0..50 {
-        let (rows, columns) = (1 + rng.below(3), 3 + rng.below(3));
-        let costs: Vec<Vec<f64>> = (0..rows).map(|_| (0..columns).map(|_| rng.normal()).collect()).collect();
-        let placed = assign(&costs);
-        let cost: f64 = placed.iter().enumerate().map(|(row, column)| costs[row][*column]).sum();
-        let mut best = f64::INFINITY;
-        for code in 0..columns.pow(rows as u32) {
-            let choice: Vec<usize> = (0..rows).map(|row| code / columns.pow(row as u32) % columns).collect();
-            let distinct = (0..rows).all(|row| !choice[..row].contains(&choice[row]));
-            if distinct {
-                best = best.min(choice.iter().enumerate().map(|(row, column)| costs[row][*column]).sum());
-            }
-        }
-        assert!((cost - best).abs() < 1e-9, "{costs:?}: {placed:?}");
-    }
-    assert!(assign(&[]).is_empty());
-}
-
-#[test]
-fn overlap_is_one_with_itself_and_negative_apart() {
-    assert!((overlap_of([0.5, 0.2], [0.5, 0.2]) - 1.0).abs() < 1e-12);
-    assert!(overlap_of([0.2, 0.2], [0.8, 0.2]) < 0.0);
-    let tensor = |pair: [f32; 2]| Tensor::new(&[pair], &Device::Cpu).unwrap();
-    let same = generalised_overlap(&tensor([0.2, 0.2]), &tensor([0.8, 0.2])).unwrap().to_vec1::<f32>().unwrap();
-    assert!((f64::from(same[0]) - overlap_of([0.2, 0.2], [0.8, 0.2])).abs() < 1e-6);
-}
-
-#[test]
-fn proposals_are_shared_out_in_blocks() {
-    assert_eq!(block_labels(12, 3), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
-    assert_eq!(block_labels(12, 2), [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
-    assert_eq!(block_labels(5, 3), [0, 0, 1, 1, 2]);
 }
 
 #[test]

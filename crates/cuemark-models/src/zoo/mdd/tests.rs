@@ -1,12 +1,12 @@
 //! What holds for the network on toy batches.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use crate::layers::{MapSize, MapSupport};
-use crate::losses::ScaledIou;
 use cuemark_tensor::{Device, Params};
 
 use super::Confounder::{Action, Location, Unobserved};
 use super::*;
+use crate::layers::{MapSize, MapSupport};
+use crate::losses::ScaledIou;
 use crate::testing::{TOY, best_overlaps, gap, overfit};
 
 fn config(confounders: &[Confounder]) -> MddConfig {

@@ -1,12 +1,12 @@
 //! What holds for the network on toy batches.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use crate::layers::MapSize;
-use crate::losses::ScaledIou;
 use cuemark_core::Rng;
 use cuemark_tensor::{Device, Params};
 
 use super::*;
+use crate::layers::MapSize;
+use crate::losses::ScaledIou;
 use crate::testing::{TOY, assert_learnt_by_heart, gap};
 
 fn config() -> MgpnConfig {

@@ -8,17 +8,16 @@ use cuemark_tensor::functional::sigmoid;
 use super::{Mmn, MmnConfig};
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    MatchingEncoder, TextTraining, cells_of, cosines, matching_of, network_of, one_video_each, spans_of,
-    video_of_sentences,
+    MatchingEncoder, MatchingEncoderSize, TextTraining, cells_of, cosines, one_video_each, spans_of, video_of_sentences,
 };
-use crate::losses::{Pairs, ScaledIou};
+use crate::losses::{MutualMatching, Pairs, ScaledIou};
 use crate::{Given, Result};
 
 pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let config = MmnConfig {
-        network: network_of(fixture)?,
+        network: MatchingEncoderSize::of_fixture(fixture)?,
         targets: ScaledIou::of_fixture(fixture)?,
-        matching: matching_of(fixture)?,
+        matching: MutualMatching::of_fixture(fixture)?,
         text: TextTraining::default(),
         part: None,
         power: fixture.real("score_pow")?,

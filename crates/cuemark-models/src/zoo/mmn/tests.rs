@@ -1,16 +1,16 @@
 //! What holds for the network on toy batches.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use crate::layers::{MatchingEncoderSize, TextTraining};
-use crate::suppress;
 use cuemark_core::Rng;
+use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::{Device, Params};
 
 use super::corpus::MOMENTS_PER_VIDEO;
 use super::*;
 use crate::layers::{CellFill, MapSupport};
+use crate::layers::{MatchingEncoderSize, TextTraining};
+use crate::suppress;
 use crate::testing::{TOY, best_overlaps, gap, overfit};
-use cuemark_tensor::MatrixProduct as _;
 
 fn config() -> MmnConfig {
     let settings = "network = { map = { pre_clips = 8, clips = 8, counts = [7] }, hidden = 16, joint = 12, kernel = 3,\n\

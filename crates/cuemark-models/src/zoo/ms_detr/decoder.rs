@@ -83,7 +83,7 @@ fn logit_of(x: f64, eps: f64) -> f32 {
 
 /// How much of each of `clips` clips is in every piece of a span, by linear interpolation between the middles of clips at
 /// evenly spread points (one-dimensional RoI-align). Points more than a clip outside count nothing.
-pub(super) fn piece_weights(start: f32, end: f32, clips: usize, pieces: usize, weights: &mut [f32]) {
+fn piece_weights(start: f32, end: f32, clips: usize, pieces: usize, weights: &mut [f32]) {
     let (start, end) = (start * clips as f32 - 0.5, end * clips as f32 - 0.5);
     let piece = (end - start) / pieces as f32;
     let points = piece.ceil().clamp(0.0, 2.0 * clips as f32) as usize;
@@ -127,5 +127,25 @@ impl Mlp {
 
     pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
         Ok(self.second.forward(&self.first.forward(x)?.relu()?)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_a_constant_are_that_constant_and_of_a_ramp_its_middles() {
+        let mut weights = vec![0f32; 4 * 16];
+        piece_weights(0.25, 0.75, 16, 4, &mut weights);
+        for (number, row) in weights.chunks(16).enumerate() {
+            assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+            // Clip k stands at k + 0.5, so the ramp k has the value place - 0.5 at a place counted in clips.
+            let ramp: f32 = row.iter().enumerate().map(|(clip, weight)| clip as f32 * weight).sum();
+            assert!((ramp - (4.0 + (number as f32 + 0.5) * 2.0 - 0.5)).abs() < 1e-5, "{ramp}");
+        }
+        let mut empty = vec![0f32; 4 * 16];
+        piece_weights(0.5, 0.5, 16, 4, &mut empty);
+        assert!(empty.iter().all(|weight| *weight == 0.0));
     }
 }

@@ -3,7 +3,6 @@
 
 use cuemark_tensor::{Device, Params};
 
-use super::decoder::piece_weights;
 use super::*;
 use crate::testing::{TOY, assert_learnt_by_heart, gap};
 
@@ -57,21 +56,6 @@ fn padded_words_change_no_clip() {
         assert!(gap(&short.levels[2], &long.levels[2]) < 1e-5);
         assert!(gap(&short.layers[1].bounds, &long.layers[1].bounds) < 1e-5);
     }
-}
-
-#[test]
-fn pieces_of_a_constant_are_that_constant_and_of_a_ramp_its_middles() {
-    let mut weights = vec![0f32; 4 * 16];
-    piece_weights(0.25, 0.75, 16, 4, &mut weights);
-    for (number, row) in weights.chunks(16).enumerate() {
-        assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-6);
-        // Clip k stands at k + 0.5, so the ramp k has the value place - 0.5 at a place counted in clips.
-        let ramp: f32 = row.iter().enumerate().map(|(clip, weight)| clip as f32 * weight).sum();
-        assert!((ramp - (4.0 + (number as f32 + 0.5) * 2.0 - 0.5)).abs() < 1e-5, "{ramp}");
-    }
-    let mut empty = vec![0f32; 4 * 16];
-    piece_weights(0.5, 0.5, 16, 4, &mut empty);
-    assert!(empty.iter().all(|weight| *weight == 0.0));
 }
 
 #[test]

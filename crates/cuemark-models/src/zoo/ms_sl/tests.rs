@@ -1,10 +1,10 @@
 //! What holds for the network on toy batches.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use crate::Code;
 use cuemark_tensor::Params;
 
 use super::*;
+use crate::Code;
 use crate::testing::{TOY, gap, overfit};
 use crate::{Ask, find};
 

@@ -59,7 +59,7 @@ impl GraphBlock {
 
 /// For every clip the rows of its `count` nearest clips, nearest first and itself before all, of `x [batch, clips, hidden]`
 /// as `batch * clips` rows; the earlier of two equally near ones comes first.
-pub(super) fn nearest(x: &Tensor, count: usize) -> Result<Tensor> {
+fn nearest(x: &Tensor, count: usize) -> Result<Tensor> {
     let x = x.detach();
     let squares = x.sqr()?.sum_keepdim(2)?;
     let products = x.contiguous()?.times(&x.t()?.contiguous()?)?;
@@ -189,7 +189,7 @@ impl RelationBlock {
 }
 
 /// A 3×3 convolution that keeps the size of `x [batch, height, breadth, inputs]`; weight `[outputs, inputs, 3, 3]`.
-pub(super) fn convolve(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
+fn convolve(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
     let (batch, height, breadth, inputs) = x.dims4()?;
     let outputs = weight.dim(0)?;
     let padded = x.pad_with_zeros(1, 1, 1)?.pad_with_zeros(2, 1, 1)?;
@@ -198,4 +198,28 @@ pub(super) fn convolve(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
     let weight = weight.permute((2, 3, 1, 0))?.reshape((9 * inputs, outputs))?;
     let y = windows.reshape((batch * height * breadth, 9 * inputs))?.times(&weight)?;
     Ok(y.reshape((batch, height, breadth, outputs))?)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic
+mod tests {
+    use cuemark_tensor::Device;
+
+    use super::*;
+    use crate::testing::gap;
+
+    #[test]
+    fn the_nearest_clips_begin_with_the_clip_itself_and_come_by_distance() {
+        let x = Tensor::new(&[[[0f32], [5.0], [1.0], [5.0]]], &Device::Cpu).unwrap();
+        let rows = nearest(&x, 3).unwrap().to_vec1::<u32>().unwrap();
+        assert_eq!(rows, [0, 2, 1, 1, 3, 2, 2, 0, 1, 3, 1, 2]);
+    }
+
+    #[test]
+    fn the_whole_map_is_convolved_as_candle_does_it() {
+        let x = Tensor::arange(0f32, 120.0, &Device::Cpu).unwrap().reshape((2, 4, 5, 3)).unwrap().sin().unwrap();
+        let weight = Tensor::arange(0f32, 54.0, &Device::Cpu).unwrap().reshape((2, 3, 3, 3)).unwrap().cos().unwrap();
+        let plain = x.permute((0, 3, 1, 2)).unwrap().contiguous().unwrap().conv2d(&weight, 1, 1, 1, 1).unwrap();
+        assert!(gap(&convolve(&x, &weight).unwrap(), &plain.permute((0, 2, 3, 1)).unwrap()) < 1e-4);
+    }
 }

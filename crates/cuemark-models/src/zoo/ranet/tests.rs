@@ -1,12 +1,11 @@
 //! What holds for the network on toy batches.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use crate::layers::MapSize;
-use crate::losses::ScaledIou;
 use cuemark_tensor::{Device, Params};
 
-use super::blocks::{convolve, nearest};
 use super::*;
+use crate::layers::MapSize;
+use crate::losses::ScaledIou;
 use crate::testing::{TOY, assert_learnt_by_heart, gap};
 
 fn config() -> RaNetConfig {
@@ -67,26 +66,11 @@ fn padded_words_leak_into_answers_as_published_but_not_into_length_aware_words()
 }
 
 #[test]
-fn the_nearest_clips_begin_with_the_clip_itself_and_come_by_distance() {
-    let x = Tensor::new(&[[[0f32], [5.0], [1.0], [5.0]]], &Device::Cpu).unwrap();
-    let rows = nearest(&x, 3).unwrap().to_vec1::<u32>().unwrap();
-    assert_eq!(rows, [0, 2, 1, 1, 3, 2, 2, 0, 1, 3, 1, 2]);
-}
-
-#[test]
 fn more_neighbours_than_clips_are_refused() {
     let config = RaNetConfig { neighbours: 9, ..config() };
     let error = RaNet::new(&config, &TOY.given(), Params::counted().builder()).unwrap_err();
     let message = "`[model]` of `ranet`: `neighbours`: 9, expected 1 to 8, the clips there are";
     assert_eq!(error.to_string(), message);
-}
-
-#[test]
-fn the_whole_map_is_convolved_as_candle_does_it() {
-    let x = Tensor::arange(0f32, 120.0, &Device::Cpu).unwrap().reshape((2, 4, 5, 3)).unwrap().sin().unwrap();
-    let weight = Tensor::arange(0f32, 54.0, &Device::Cpu).unwrap().reshape((2, 3, 3, 3)).unwrap().cos().unwrap();
-    let plain = x.permute((0, 3, 1, 2)).unwrap().contiguous().unwrap().conv2d(&weight, 1, 1, 1, 1).unwrap();
-    assert!(gap(&convolve(&x, &weight).unwrap(), &plain.permute((0, 2, 3, 1)).unwrap()) < 1e-4);
 }
 
 #[test]

@@ -96,3 +96,21 @@ pub(super) fn clips_inside(labels: &[(usize, usize)], clips: usize, like: &Tenso
     let values: Vec<f32> = labels.iter().flat_map(of).collect();
     Ok(Tensor::from_vec(values, (labels.len(), clips), like.device())?)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic
+mod tests {
+    use cuemark_tensor::Device;
+
+    use super::*;
+
+    #[test]
+    fn videos_that_answer_too_make_the_video_loss_smaller() {
+        let scores = Tensor::new(&[[1f32, 2.0], [0.0, 1.0]], &Device::Cpu).unwrap();
+        let one = video_contrast(&scores, &[vec![0], vec![1]]).unwrap().to_vec1::<f32>().unwrap();
+        let two = video_contrast(&scores, &[vec![0, 1], vec![1]]).unwrap().to_vec1::<f32>().unwrap();
+        let all = (1f32.exp() + 2f32.exp() + 1f32.exp() + 1.0).ln();
+        assert!((one[0] - (all - 1.0)).abs() < 1e-5 && (two[0] - (all - (1f32.exp() + 2f32.exp()).ln())).abs() < 1e-5);
+        assert_eq!(one[1], two[1]);
+    }
+}

@@ -118,3 +118,29 @@ fn wandering_margin(matching: &MutualMatching, cosines: &Tensor, items: &[Negati
     });
     Ok(Tensor::stack(&terms.collect::<candle_core::Result<Vec<_>>>()?, 0)?)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic
+mod tests {
+    use cuemark_tensor::Device;
+
+    use super::*;
+    use crate::testing::gap;
+
+    #[test]
+    fn hard_terms_are_those_of_a_batch_with_nothing_else_in_it() {
+        let cosines = Tensor::arange(0f32, 24.0, &Device::Cpu).unwrap().reshape((3, 2, 4)).unwrap().sin().unwrap();
+        let ious = Tensor::arange(0f32, 12.0, &Device::Cpu).unwrap().reshape((3, 4)).unwrap().cos().unwrap();
+        let spans = [cuemark_core::NormSpan::new(0.0, 0.5).unwrap(); 3];
+        let matching = MutualMatching::default();
+        let pairs = Pairs { cosines: &cosines, ious: &ious, video: &[0, 0, 1], spans: &spans };
+        let item = Negatives { query: 0, videos: vec![1], queries: vec![2] };
+        let hard = hard_terms(&matching, pairs, &[item], Form::Paper).unwrap();
+        let rows = Tensor::new(&[0u32, 2], &Device::Cpu).unwrap();
+        let (cosines, ious) = (cosines.index_select(&rows, 0).unwrap(), ious.index_select(&rows, 0).unwrap());
+        let pairs = Pairs { cosines: &cosines, ious: &ious, video: &[0, 1], spans: &spans[..2] };
+        let alone = matching.terms(pairs, None).unwrap();
+        assert!(gap(&hard.to_sentences, &alone.to_sentences.narrow(0, 0, 1).unwrap()) < 1e-5);
+        assert!(gap(&hard.to_moments, &alone.to_moments.narrow(0, 0, 1).unwrap()) < 1e-5);
+    }
+}

@@ -2,16 +2,13 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use candle_core::DType;
-use cuemark_core::Rng;
-
-use crate::Negatives;
-use crate::losses::{MutualMatching, Pairs};
 use candle_nn::{AdamW, Optimizer as _, ParamsAdamW};
+use cuemark_core::Rng;
 use cuemark_tensor::{Device, Params};
 
-use super::losses::hard_terms;
 use super::*;
-use crate::testing::{TOY, assert_learnt_by_heart, best_overlaps, gap};
+use crate::Negatives;
+use crate::testing::{TOY, assert_learnt_by_heart, best_overlaps};
 
 fn config() -> RmmnConfig {
     let settings = "network = { map = { pre_clips = 8, clips = 8, counts = [7] }, hidden = 16, joint = 12, kernel = 3,\n\
@@ -82,23 +79,6 @@ fn the_second_stage_reads_only_what_was_sampled() {
     batch.negatives = None;
     let error = model.loss(&batch, &Pass::training(1, 1, Rng::new(1))).unwrap_err();
     assert!(error.to_string().contains("sampled negatives"));
-}
-
-#[test]
-fn hard_terms_are_those_of_a_batch_with_nothing_else_in_it() {
-    let cosines = Tensor::arange(0f32, 24.0, &Device::Cpu).unwrap().reshape((3, 2, 4)).unwrap().sin().unwrap();
-    let ious = Tensor::arange(0f32, 12.0, &Device::Cpu).unwrap().reshape((3, 4)).unwrap().cos().unwrap();
-    let spans = [cuemark_core::NormSpan::new(0.0, 0.5).unwrap(); 3];
-    let matching = MutualMatching::default();
-    let pairs = Pairs { cosines: &cosines, ious: &ious, video: &[0, 0, 1], spans: &spans };
-    let item = Negatives { query: 0, videos: vec![1], queries: vec![2] };
-    let hard = hard_terms(&matching, pairs, &[item], Form::Paper).unwrap();
-    let rows = Tensor::new(&[0u32, 2], &Device::Cpu).unwrap();
-    let (cosines, ious) = (cosines.index_select(&rows, 0).unwrap(), ious.index_select(&rows, 0).unwrap());
-    let pairs = Pairs { cosines: &cosines, ious: &ious, video: &[0, 1], spans: &spans[..2] };
-    let alone = matching.terms(pairs, None).unwrap();
-    assert!(gap(&hard.to_sentences, &alone.to_sentences.narrow(0, 0, 1).unwrap()) < 1e-5);
-    assert!(gap(&hard.to_moments, &alone.to_moments.narrow(0, 0, 1).unwrap()) < 1e-5);
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn from_sums(xy: f64, xx: f64, yy: f64, rows: usize) -> (f64, [f64; 3]) {
 }
 
 /// The distance correlation and its slopes in the squared distances of `x` and of `y`, `[rows, rows]` each.
-pub(super) fn correlate_with_tensors(x: &Tensor, y: &Tensor) -> Result<(f64, Tensor, Tensor)> {
+fn correlate_with_tensors(x: &Tensor, y: &Tensor) -> Result<(f64, Tensor, Tensor)> {
     let distances = |x: &Tensor| -> Result<(Tensor, Tensor)> {
         let squares = x.sqr()?.sum_keepdim(1)?;
         let products = (x.times(&x.t()?)? * -2.0)?;
@@ -59,7 +59,7 @@ pub(super) fn correlate_with_tensors(x: &Tensor, y: &Tensor) -> Result<(f64, Ten
 }
 
 /// As [`correlate_with_tensors`], in three walks over the distances instead of some thirty.
-pub(super) fn correlate_on_cpu(x: &Tensor, y: &Tensor) -> Result<(f64, Tensor, Tensor)> {
+fn correlate_on_cpu(x: &Tensor, y: &Tensor) -> Result<(f64, Tensor, Tensor)> {
     let rows = x.dim(0)?;
     let (mut a, mut b) = (Distances::new(x)?, Distances::new(y)?);
     let mut sums = [0f64; 3];
@@ -125,5 +125,93 @@ impl Distances {
     fn row_mut(&mut self, row: usize) -> &mut [f32] {
         let rows = self.means.len();
         &mut self.values[row * rows..(row + 1) * rows]
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic
+mod tests {
+    use cuemark_core::Rng;
+    use cuemark_tensor::{Device, Var};
+
+    use super::*;
+    use crate::testing::gap;
+
+    /// The definition in plain loops.
+    fn correlation_by_definition(x: &[Vec<f64>], y: &[Vec<f64>]) -> f64 {
+        let rows = x.len();
+        let centred = |x: &[Vec<f64>]| -> Vec<Vec<f64>> {
+            let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+            let plain: Vec<Vec<f64>> = x.iter().map(|a| x.iter().map(|b| distance(a, b)).collect()).collect();
+            let means: Vec<f64> = plain.iter().map(|row| row.iter().sum::<f64>() / rows as f64).collect();
+            let mean = means.iter().sum::<f64>() / rows as f64;
+            let centre = |i: usize, j: usize| plain[i][j] - means[i] - means[j] + mean;
+            (0..rows).map(|i| (0..rows).map(|j| centre(i, j)).collect()).collect()
+        };
+        let (a, b) = (centred(x), centred(y));
+        let covariance = |a: &[Vec<f64>], b: &[Vec<f64>]| -> f64 {
+            a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| a * b).sum::<f64>()
+        };
+        (covariance(&a, &b) / (covariance(&a, &a) * covariance(&b, &b)).sqrt()).sqrt()
+    }
+
+    #[test]
+    fn distances_of_a_thing_correlate_fully_with_themselves_and_with_their_multiples() {
+        let x = Tensor::arange(0f32, 24.0, &Device::Cpu).unwrap().reshape((8, 3)).unwrap().sin().unwrap();
+        for y in [x.clone(), (&x * 3.0).unwrap()] {
+            let value = distance_correlation(&x, &y).unwrap().to_scalar::<f32>().unwrap();
+            assert!((value - 1.0).abs() < 1e-3, "{value}");
+        }
+    }
+
+    #[test]
+    fn distance_correlation_is_its_definition_with_and_without_tensors() {
+        let mut rng = Rng::new(3);
+        let rows = 60;
+        let x: Vec<Vec<f64>> = (0..rows).map(|_| vec![rng.normal(), rng.normal()]).collect();
+        let y: Vec<Vec<f64>> = x.iter().map(|row| vec![row[0] + rng.normal(), row[1] * row[0], rng.normal()]).collect();
+        let tensor = |x: &[Vec<f64>]| {
+            let values: Vec<f32> = x.iter().flatten().map(|value| *value as f32).collect();
+            Tensor::from_vec(values, (rows, x[0].len()), &Device::Cpu).unwrap()
+        };
+        let wanted = correlation_by_definition(&x, &y);
+        let (on_cpu, x_cpu, y_cpu) = correlate_on_cpu(&tensor(&x), &tensor(&y)).unwrap();
+        let (with_tensors, x_tensors, y_tensors) = correlate_with_tensors(&tensor(&x), &tensor(&y)).unwrap();
+        assert!(
+            (on_cpu - wanted).abs() < 1e-4 && (with_tensors - wanted).abs() < 1e-4,
+            "{on_cpu} {with_tensors} {wanted}"
+        );
+        // Slopes at a distance of 0 are large and cancel: they are compared as they are used.
+        for (rows, a, b) in [(tensor(&x), x_cpu, x_tensors), (tensor(&y), y_cpu, y_tensors)] {
+            let pull = |slopes: &Tensor| {
+                let own = rows.broadcast_mul(&slopes.sum_keepdim(1).unwrap()).unwrap();
+                (own - slopes.times(&rows).unwrap()).unwrap()
+            };
+            assert!(gap(&pull(&a), &pull(&b)) < 1e-4);
+        }
+    }
+
+    #[test]
+    fn the_gradient_of_the_distance_correlation_is_that_of_small_steps() {
+        let values = |phase: f32| (0..24).map(|n| (n as f32 * 0.9 + phase).sin() * 2.0).collect::<Vec<f32>>();
+        let var = |values: &[f32]| Var::from_slice(values, (8, 3), &Device::Cpu).unwrap();
+        let value = |x: &[f32], y: &[f32]| {
+            distance_correlation(var(x).as_tensor(), var(y).as_tensor()).unwrap().to_scalar::<f32>().unwrap()
+        };
+        let (x, y) = (values(0.0), values(1.3));
+        let (of_x, of_y) = (var(&x), var(&y));
+        let grads = distance_correlation(of_x.as_tensor(), of_y.as_tensor()).unwrap().backward().unwrap();
+        let grad = |of: &Var| grads.get(of.as_tensor()).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap();
+        for place in [0, 7, 16, 23] {
+            let moved = |values: &[f32], by: f32| {
+                let mut moved = values.to_vec();
+                moved[place] += by;
+                moved
+            };
+            let in_x = (value(&moved(&x, 1e-2), &y) - value(&moved(&x, -1e-2), &y)) / 2e-2;
+            let in_y = (value(&x, &moved(&y, 1e-2)) - value(&x, &moved(&y, -1e-2))) / 2e-2;
+            assert!((in_x - grad(&of_x)[place]).abs() < 1e-3, "{in_x} {}", grad(&of_x)[place]);
+            assert!((in_y - grad(&of_y)[place]).abs() < 1e-3, "{in_y} {}", grad(&of_y)[place]);
+        }
     }
 }

@@ -96,7 +96,7 @@ impl Tgn {
 
 /// The overlap of `span` with the `anchor` clips that end in the middle of `clip`; `None` far from the span, where every
 /// candidate is a negative.
-pub(super) fn overlap_nearby((start, end): (f64, f64), clip: usize, anchor: usize) -> Option<f64> {
+fn overlap_nearby((start, end): (f64, f64), clip: usize, anchor: usize) -> Option<f64> {
     let (first, last) = (start.floor(), end.floor());
     let at = clip as f64;
     if at < ((first + last) / 2.0).floor() || at >= last + (last - first + 1.0) {
@@ -118,4 +118,19 @@ pub(super) fn weighted_loss(logits: &Tensor, labels: &Labels, weights: &Tensor, 
     let each = (y.affine(-1.0, 1.0)?.mul(logits)? + factor.mul(&softplus(&logits.neg()?)?)?)?;
     let of_clips = each.mul(&labels.counted)?.sum(2)?.mul(frames)?;
     Ok(of_clips.sum_all()?.div(&frames.sum_all()?.maximum(1.0)?)?)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_candidate_is_compared_only_near_the_span() {
+        // Clips 2 to 6: looked at from the middle clip 4 to clip 6 + 5 - 1.
+        assert!(overlap_nearby((2.0, 6.0), 3, 4).is_none());
+        assert!(overlap_nearby((2.0, 6.0), 11, 4).is_none());
+        let iou = overlap_nearby((2.0, 6.0), 6, 4).unwrap();
+        assert!((iou - 3.5 / 4.5).abs() < 1e-6);
+    }
 }

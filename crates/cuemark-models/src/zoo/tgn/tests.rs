@@ -1,11 +1,10 @@
 //! What holds for the network on toy batches.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use crate::layers::PaddedWords;
 use cuemark_tensor::{Device, Params};
 
-use super::labels::overlap_nearby;
 use super::*;
+use crate::layers::PaddedWords;
 use crate::testing::{TOY, assert_learnt_by_heart, gap};
 
 fn config(padded_words: PaddedWords, window: usize) -> TgnConfig {
@@ -87,15 +86,6 @@ fn a_stretch_of_a_longer_video_keeps_its_clips_and_its_span_together() {
         let start = (spans[pair].start() * 8.0 - first as f64).clamp(0.0, 5.0);
         assert!((stretch.spans[pair].0 - start).abs() < 1e-9);
     }
-}
-
-#[test]
-fn a_candidate_is_compared_only_near_the_span() {
-    // Clips 2 to 6: looked at from the middle clip 4 to clip 6 + 5 - 1.
-    assert!(overlap_nearby((2.0, 6.0), 3, 4).is_none());
-    assert!(overlap_nearby((2.0, 6.0), 11, 4).is_none());
-    let iou = overlap_nearby((2.0, 6.0), 6, 4).unwrap();
-    assert!((iou - 3.5 / 4.5).abs() < 1e-6);
 }
 
 #[test]

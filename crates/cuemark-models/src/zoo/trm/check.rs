@@ -9,17 +9,17 @@ use super::config::half;
 use super::{PhraseConfig, Texts, Trm, TrmConfig};
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    MatchingEncoder, TextTraining, cells_of, matching_of, network_of, one_video_each, spans_of, video_of_sentences,
+    MatchingEncoder, MatchingEncoderSize, TextTraining, cells_of, one_video_each, spans_of, video_of_sentences,
 };
-use crate::losses::{Pairs, ScaledIou};
+use crate::losses::{MutualMatching, Pairs, ScaledIou};
 use crate::{Given, Phrases, Result};
 
 pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let focal = fixture.config("loss.focal")?.as_bool().unwrap_or(true);
     let config = TrmConfig {
-        network: network_of(fixture)?,
+        network: MatchingEncoderSize::of_fixture(fixture)?,
         targets: ScaledIou::of_fixture(fixture)?,
-        matching: matching_of(fixture)?,
+        matching: MutualMatching::of_fixture(fixture)?,
         text: TextTraining::default(),
         phrases: PhraseConfig {
             most: fixture.number("max_phrases")?,

@@ -131,16 +131,33 @@ impl Trm {
 }
 
 /// `-log(p) (1 - p)^focal` of a logit.
-pub(super) fn focal_present(logits: &Tensor, focal: f64) -> candle_core::Result<Tensor> {
+fn focal_present(logits: &Tensor, focal: f64) -> candle_core::Result<Tensor> {
     focal_absent(&logits.neg()?, focal)
 }
 
 /// `-log(1 - p) p^focal` of a logit.
-pub(super) fn focal_absent(logits: &Tensor, focal: f64) -> candle_core::Result<Tensor> {
+fn focal_absent(logits: &Tensor, focal: f64) -> candle_core::Result<Tensor> {
     softplus(logits)? * sigmoid(logits)?.powf(focal)?
 }
 
 /// Sum over the sum of `weights`; 0 where that is 0.
 fn mean_over(x: &Tensor, weights: &Tensor) -> candle_core::Result<Tensor> {
     x.sum_all()? / weights.sum_all()?.maximum(1.0)?
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic
+mod tests {
+    use cuemark_tensor::Device;
+
+    use super::*;
+
+    #[test]
+    fn focal_terms_are_right_by_hand() {
+        let logits = Tensor::new(&[2f32.ln(), 0.0], &Device::Cpu).unwrap(); // p = 2/3 and 1/2
+        let absent = focal_absent(&logits, 2.0).unwrap().to_vec1::<f32>().unwrap();
+        assert!((absent[0] - 3f32.ln() * 4.0 / 9.0).abs() < 1e-6 && (absent[1] - 2f32.ln() / 4.0).abs() < 1e-6);
+        let present = focal_present(&logits, 2.0).unwrap().to_vec1::<f32>().unwrap();
+        assert!((present[0] - 1.5f32.ln() / 9.0).abs() < 1e-6);
+    }
 }

@@ -4,7 +4,6 @@
 use cuemark_core::Rng;
 use cuemark_tensor::{Device, Params};
 
-use super::phrases::{focal_absent, focal_present};
 use super::*;
 use crate::testing::{TOY, assert_learnt_by_heart, gap};
 
@@ -92,15 +91,6 @@ fn a_phrase_without_an_overlapping_cell_and_a_video_without_another_cost_nothing
     let gradients = loss.backward().unwrap();
     let gradient = gradients.get(model.to_hidden.weight()).unwrap().abs().unwrap().sum_all().unwrap();
     assert!(gradient.to_scalar::<f32>().unwrap().is_finite());
-}
-
-#[test]
-fn focal_terms_are_right_by_hand() {
-    let logits = Tensor::new(&[2f32.ln(), 0.0], &Device::Cpu).unwrap(); // p = 2/3 and 1/2
-    let absent = focal_absent(&logits, 2.0).unwrap().to_vec1::<f32>().unwrap();
-    assert!((absent[0] - 3f32.ln() * 4.0 / 9.0).abs() < 1e-6 && (absent[1] - 2f32.ln() / 4.0).abs() < 1e-6);
-    let present = focal_present(&logits, 2.0).unwrap().to_vec1::<f32>().unwrap();
-    assert!((present[0] - 1.5f32.ln() / 9.0).abs() < 1e-6);
 }
 
 #[test]

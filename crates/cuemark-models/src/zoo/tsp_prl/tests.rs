@@ -40,20 +40,6 @@ fn padding_changes_nothing() {
 }
 
 #[test]
-fn first_windows_are_the_middle_half_and_never_empty() {
-    let bounds = |units| (Window::initial(units).start, Window::initial(units).end);
-    assert_eq!((bounds(40), bounds(8), bounds(3), bounds(2)), ((9, 29), (1, 5), (0, 2), (0, 1)));
-    assert_eq!(bounds(1), (0, 0));
-}
-
-#[test]
-fn an_improvement_from_apart_still_costs() {
-    assert_eq!(leaf_reward(-0.2, 0.4), -1.0);
-    assert_eq!(leaf_reward(0.2, 0.6), 1.6);
-    assert_eq!(leaf_reward(0.4, 0.4), -0.1);
-}
-
-#[test]
 fn the_policies_take_turns_and_the_other_one_rests() {
     let net = net(&Params::seeded(1, &Device::Cpu));
     let rates = |epoch| {

@@ -100,3 +100,22 @@ pub(super) fn root_reward(before: f64, now: f64, best: f64) -> f64 {
     let first = if (now - best).abs() < 1e-6 { 1.0 } else { now - best };
     first + (now - before)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_windows_are_the_middle_half_and_never_empty() {
+        let bounds = |units| (Window::initial(units).start, Window::initial(units).end);
+        assert_eq!((bounds(40), bounds(8), bounds(3), bounds(2)), ((9, 29), (1, 5), (0, 2), (0, 1)));
+        assert_eq!(bounds(1), (0, 0));
+    }
+
+    #[test]
+    fn an_improvement_from_apart_still_costs() {
+        assert_eq!(leaf_reward(-0.2, 0.4), -1.0);
+        assert_eq!(leaf_reward(0.2, 0.6), 1.6);
+        assert_eq!(leaf_reward(0.4, 0.4), -0.1);
+    }
+}

@@ -105,3 +105,20 @@ impl Captioner {
         (0..self.layers).map(layer).collect()
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic
+mod tests {
+    use cuemark_tensor::{DType, Device};
+
+    use super::*;
+    use crate::testing::gap;
+
+    #[test]
+    fn soft_masks_share_every_clip_out() {
+        let mask = Tensor::ones((1, 10), DType::F32, &Device::Cpu).unwrap();
+        let masks = SoftMasks::new(&Tensor::new(&[[4f32, 3.0]], &Device::Cpu).unwrap(), &mask, 0.1).unwrap();
+        let sum = ((masks.left + masks.inside).unwrap() + masks.right).unwrap().squeeze(2).unwrap();
+        assert!(gap(&sum, &mask) < 1e-6);
+    }
+}

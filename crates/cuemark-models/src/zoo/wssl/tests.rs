@@ -1,12 +1,10 @@
 //! What holds for the network on toy batches.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use candle_core::DType;
 use candle_nn::{AdamW, Optimizer as _, ParamsAdamW};
 use cuemark_core::Rng;
 use cuemark_tensor::{Device, Params};
 
-use super::captioner::SoftMasks;
 use super::*;
 use crate::testing::{TOY, gap, overfit};
 
@@ -62,14 +60,6 @@ fn spans_are_neither_asked_for_nor_read_in_any_stage() {
         assert_eq!(gap(&with, &loss(&batch)), 0.0);
         batch.targets = targets;
     }
-}
-
-#[test]
-fn soft_masks_share_every_clip_out() {
-    let mask = Tensor::ones((1, 10), DType::F32, &Device::Cpu).unwrap();
-    let masks = SoftMasks::new(&Tensor::new(&[[4f32, 3.0]], &Device::Cpu).unwrap(), &mask, 0.1).unwrap();
-    let sum = ((masks.left + masks.inside).unwrap() + masks.right).unwrap().squeeze(2).unwrap();
-    assert!(gap(&sum, &mask) < 1e-6);
 }
 
 #[test]

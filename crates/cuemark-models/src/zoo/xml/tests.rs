@@ -1,12 +1,12 @@
 //! What holds for the network on toy batches.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use crate::Code;
-use crate::layers::PairLimits;
-use crate::losses::DrawnNegatives;
 use cuemark_tensor::{Device, Params};
 
 use super::*;
+use crate::Code;
+use crate::layers::PairLimits;
+use crate::losses::DrawnNegatives;
 use crate::testing::{TOY, assert_learnt_by_heart, gap, with_subtitles};
 use crate::{Ask, find};
 
