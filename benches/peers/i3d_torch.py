@@ -63,7 +63,8 @@ class I3D(torch.nn.Module):
         self.bias = torch.from_numpy(arrays["params/Logits/Conv3d_0c_1x1/Conv_0/bias"])
 
     def to(self, device):
-        self.layers = {name: tuple(t.to(device) for t in layer) for name, layer in self.layers.items()}
+        moved = lambda t: None if t is None else t.to(device)  # folded layers have no statistics left
+        self.layers = {name: tuple(moved(t) for t in layer) for name, layer in self.layers.items()}
         self.classifier, self.bias = self.classifier.to(device), self.bias.to(device)
         return self
 

@@ -1,8 +1,8 @@
 //! One query as a metric sees it: its lists after the named steps.
 
-use cuemark_core::{NormSpan, Prediction, QueryPredictions, Relevance, Span, Truth, VideoId};
+use cuemark_core::{NormSpan, Relevance, Span, Truth, VideoId};
 
-use crate::{EvalError, Judge, LengthRange, Matching, Step, Ties};
+use crate::{Answer, EvalError, Judge, LengthRange, Lists, Matching, Step, Ties};
 
 /// One prediction with its video resolved.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +20,13 @@ pub(crate) struct Target<'a> {
     pub(crate) relevance: f64,
 }
 
+/// Whether two names are the same video.
+///
+/// Names of one dataset mostly have one length and differ at the end, which tells without looking at the rest.
+fn is_same(a: &VideoId, b: &VideoId) -> bool {
+    a.as_str().as_bytes().last() == b.as_str().as_bytes().last() && a == b
+}
+
 /// One query, ready to be scored.
 pub(crate) struct Case<'a> {
     pub(crate) truth: &'a Truth,
@@ -33,7 +40,7 @@ pub(crate) struct Case<'a> {
 impl<'a> Case<'a> {
     pub(crate) fn new(
         truth: &'a Truth,
-        answer: Option<&'a QueryPredictions>,
+        answer: Option<(&'a dyn Lists, usize)>,
         steps: &[Step],
     ) -> Result<Self, EvalError> {
         let targets = truth.moments.iter().map(|graded| Target {
@@ -46,16 +53,15 @@ impl<'a> Case<'a> {
             targets: targets.collect(),
             duration: truth.duration(),
             ranked: Vec::new(),
-            saliency: answer.and_then(|answer| answer.saliency.as_deref()),
+            saliency: answer.and_then(|(lists, place)| lists.saliency(place)),
         };
-        let predictions = answer.map_or(&[][..], |answer| &answer.ranked);
         let own = case.own_video();
-        case.ranked.reserve(predictions.len());
-        for Prediction { video, span, score } in predictions {
-            let video = video.as_ref().or(own);
-            let video = video.ok_or_else(|| EvalError::NoVideo { query: truth.query.id.clone() })?;
-            case.ranked.push(Candidate { video, span: *span, score: *score });
-        }
+        let resolved = |Answer { video, span, score }: Answer<'a>| {
+            let video = video.or(own).ok_or_else(|| EvalError::NoVideo { query: truth.query.id.clone() })?;
+            Ok(Candidate { video, span, score })
+        };
+        let ranked = answer.map_or_else(Vec::new, |(lists, place)| lists.ranked(place));
+        case.ranked = ranked.into_iter().map(resolved).collect::<Result<_, EvalError>>()?;
         for step in steps {
             case.apply(step)?;
         }
@@ -150,7 +156,7 @@ impl<'a> Case<'a> {
         let met = |candidate: &Candidate<'a>| {
             // A prediction that meets nothing scores below every overlap, 0 included, so that it never counts.
             let (mut best, mut second) = (-1.0, -1.0);
-            for target in self.right(range).filter(|target| target.video == candidate.video) {
+            for target in self.right(range).filter(|target| is_same(target.video, candidate.video)) {
                 let overlap = judge.iou.of(candidate.span, target.span);
                 if overlap > best {
                     (best, second) = (overlap, best);

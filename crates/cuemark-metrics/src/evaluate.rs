@@ -1,16 +1,16 @@
 //! Running a plan over truth and predictions.
 
-use cuemark_core::{ChunkRange, Predictions, Progress, QueryId, QueryPredictions, Span, Task, Truth};
+use cuemark_core::{ChunkRange, Progress, QueryId, Span, Task, Truth};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::case::{Candidate, Case};
 use crate::map::Overlaps;
 use crate::name::MAP_THRESHOLDS;
-use crate::ndcg::Matched;
+use crate::ndcg::{Graded, Matched};
 use crate::{
-    EvalError, GradedSpan, Group, HighlightLevel, LengthRange, Metric, MetricName, Missing, Plan, Stage, WhichHit,
-    average_rank, chunk_miou, discounted_recall_at, highlight_ap, highlight_hit, hit_within, top_iou,
+    Answers, EvalError, GradedSpan, Group, HighlightLevel, LengthRange, Lists, Metric, MetricName, Missing, Plan,
+    Stage, WhichHit, average_rank, chunk_miou, discounted_recall_at, highlight_ap, highlight_hit, hit_within, top_iou,
 };
 
 /// Finds the first verb of a sentence, for groups by verb.
@@ -77,7 +77,7 @@ pub struct Evaluation {
 pub fn evaluate(
     plan: &Plan,
     truths: &[Truth],
-    predictions: &Predictions,
+    predictions: &dyn Answers,
     verb: FirstVerb<'_>,
 ) -> Result<Evaluation, EvalError> {
     evaluate_watched(plan, truths, predictions, verb, &Progress::new())
@@ -90,7 +90,7 @@ pub fn evaluate(
 pub fn evaluate_watched(
     plan: &Plan,
     truths: &[Truth],
-    predictions: &Predictions,
+    predictions: &dyn Answers,
     verb: FirstVerb<'_>,
     progress: &Progress,
 ) -> Result<Evaluation, EvalError> {
@@ -99,7 +99,7 @@ pub fn evaluate_watched(
         return Err(EvalError::NothingToScore { metric: "nothing".to_owned(), problem });
     }
     let known = index_truths(truths)?;
-    let mut answers = Answers::new(&known, truths.len());
+    let mut answers = Answered::new(&known, truths.len());
     let mut notes = Vec::new();
     let mut columns: Vec<Option<Column>> = vec![None; plan.metrics.len()];
     progress.expect(truths.len() * plan.stages.iter().map(|stage| by_task(plan, stage).len()).sum::<usize>());
@@ -175,7 +175,7 @@ fn by_task(plan: &Plan, stage: &Stage) -> Vec<(Task, Vec<usize>)> {
 fn drop_unscorable_highlights(
     plan: &Plan,
     truths: &[Truth],
-    predictions: &Predictions,
+    predictions: &dyn Answers,
     mut positions: Vec<usize>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<usize>, EvalError> {
@@ -183,7 +183,8 @@ fn drop_unscorable_highlights(
         matches!(plan.metrics[*position].metric, Metric::HighlightMap { .. } | Metric::HighlightHit { .. })
     };
     let Some(first) = positions.iter().find(|position| is_highlight(position)) else { return Ok(positions) };
-    let saliency = predictions.tasks.iter().flat_map(|task| &task.queries).any(|list| list.saliency.is_some());
+    let mut lists = predictions.tasks().into_iter().filter_map(|task| predictions.lists(task));
+    let saliency = lists.any(|lists| (0..lists.count()).any(|place| lists.saliency(place).is_some()));
     let problem = match (saliency, truths.iter().any(|truth| truth.highlights.is_some())) {
         (true, true) => return Ok(positions),
         (false, _) => "the predictions carry no saliency",
@@ -198,18 +199,22 @@ fn drop_unscorable_highlights(
     Ok(positions)
 }
 
-type Answered<'a> = Vec<Option<&'a QueryPredictions>>;
+/// The lists of one task and, for every query of the truth, which of them answers it.
+struct Sheet<'a> {
+    lists: &'a dyn Lists,
+    places: Vec<Option<usize>>,
+}
 
 /// Prediction lists by truth, one table per task.
-struct Answers<'a> {
+struct Answered<'a> {
     known: &'a FxHashMap<&'a QueryId, usize>,
-    tables: Vec<(Task, Answered<'a>)>,
+    tables: Vec<(Task, Sheet<'a>)>,
     queries: usize,
     missing: usize,
     unknown: usize,
 }
 
-impl<'a> Answers<'a> {
+impl<'a> Answered<'a> {
     fn new(known: &'a FxHashMap<&'a QueryId, usize>, queries: usize) -> Self {
         Self { known, tables: Vec::new(), queries, missing: 0, unknown: 0 }
     }
@@ -218,39 +223,40 @@ impl<'a> Answers<'a> {
         &mut self,
         task: Task,
         metric: &MetricName,
-        predictions: &'a Predictions,
+        predictions: &'a dyn Answers,
         policy: Missing,
         truths: &[Truth],
-    ) -> Result<&Answered<'a>, EvalError> {
+    ) -> Result<&Sheet<'a>, EvalError> {
         if let Some(found) = self.tables.iter().position(|(known, _)| *known == task) {
             return Ok(&self.tables[found].1);
         }
-        let lists = predictions.for_task(task).ok_or_else(|| EvalError::NoTask {
+        let lists = predictions.lists(task).ok_or_else(|| EvalError::NoTask {
             metric: metric.to_string(),
             task,
-            answered: predictions.tasks.iter().map(|list| list.task.to_string()).collect(),
+            answered: predictions.tasks().iter().map(ToString::to_string).collect(),
         })?;
-        let mut answered: Answered<'a> = vec![None; self.queries];
+        let mut places: Vec<Option<usize>> = vec![None; self.queries];
         let mut unknown = 0;
-        for list in lists {
-            match self.known.get(&list.query) {
+        for place in 0..lists.count() {
+            let query = lists.query(place);
+            match self.known.get(query) {
                 None => unknown += 1,
-                Some(position) if answered[*position].is_some() => {
+                Some(position) if places[*position].is_some() => {
                     let place = format!("{task} predictions");
-                    return Err(EvalError::Duplicate { query: list.query.clone(), place });
+                    return Err(EvalError::Duplicate { query: query.clone(), place });
                 }
-                Some(position) => answered[*position] = Some(list),
+                Some(position) => places[*position] = Some(place),
             }
         }
-        let without: Vec<usize> = (0..self.queries).filter(|position| answered[*position].is_none()).collect();
+        let without: Vec<usize> = (0..self.queries).filter(|position| places[*position].is_none()).collect();
         if let (Missing::Refuse, Some(first)) = (policy, without.first()) {
             let first = truths[*first].query.id.clone();
             return Err(EvalError::Missing { count: without.len(), queries: self.queries, task, first });
         }
-        let empty = answered.iter().flatten().filter(|list| list.ranked.is_empty()).count();
+        let empty = places.iter().flatten().filter(|place| lists.is_unanswered(**place)).count();
         self.missing = self.missing.max(without.len() + empty);
         self.unknown = self.unknown.max(unknown);
-        self.tables.push((task, answered));
+        self.tables.push((task, Sheet { lists, places }));
         Ok(&self.tables[self.tables.len() - 1].1)
     }
 }
@@ -266,16 +272,17 @@ struct ScoreSheet<'a> {
 
 impl ScoreSheet<'_> {
     /// One vector of scores per metric.
-    fn fill(&self, truths: &[Truth], answered: &Answered<'_>) -> Result<Vec<Vec<f64>>, EvalError> {
+    fn fill(&self, truths: &[Truth], answered: &Sheet<'_>) -> Result<Vec<Vec<f64>>, EvalError> {
         let width = self.positions.len();
         let mut rows = vec![f64::NAN; truths.len() * width];
-        rows.par_chunks_mut(width).zip(truths.par_iter().zip(answered)).with_min_len(64).try_for_each(
-            |(row, (truth, answer))| {
+        rows.par_chunks_mut(width).zip(truths.par_iter().zip(&answered.places)).with_min_len(64).try_for_each(
+            |(row, (truth, place))| {
                 self.progress.advance(1)?;
-                if answer.is_none() && self.plan.missing == Missing::Skip {
+                if place.is_none() && self.plan.missing == Missing::Skip {
                     return Ok(());
                 }
-                let case = Case::new(truth, *answer, &self.stage.steps)?;
+                let answer = place.map(|place| (answered.lists, place));
+                let case = Case::new(truth, answer, &self.stage.steps)?;
                 self.score_row(&case, row)
             },
         )?;
@@ -283,7 +290,8 @@ impl ScoreSheet<'_> {
     }
 
     fn score_row(&self, case: &Case<'_>, row: &mut [f64]) -> Result<(), EvalError> {
-        let mut lists = Lists { sheet: self, case, any: vec![], own: vec![], precision: vec![], matched: vec![] };
+        let mut shared =
+            Shared { sheet: self, case, any: vec![], own: vec![], precision: vec![], graded: None, matched: vec![] };
         for (score, position) in row.iter_mut().zip(self.positions) {
             let MetricName { metric, group } = &self.plan.metrics[*position];
             let range = match group {
@@ -296,7 +304,7 @@ impl ScoreSheet<'_> {
                 }
                 None => None,
             };
-            if let Some(value) = lists.score(metric, range)? {
+            if let Some(value) = shared.score(metric, range)? {
                 *score = value;
             }
         }
@@ -314,7 +322,7 @@ impl ScoreSheet<'_> {
 }
 
 /// What several metrics of one query share, computed when the first of them asks.
-struct Lists<'s, 'a> {
+struct Shared<'s, 'a> {
     sheet: &'s ScoreSheet<'s>,
     case: &'s Case<'a>,
     /// Overlaps of the list, by range of moment length.
@@ -322,11 +330,12 @@ struct Lists<'s, 'a> {
     /// Overlaps of the list without other videos.
     own: Vec<(Option<LengthRange>, Vec<f64>)>,
     precision: Vec<(Option<LengthRange>, Overlaps)>,
+    graded: Option<Graded<'a>>,
     /// Graded lists, by threshold.
     matched: Vec<(f64, Matched)>,
 }
 
-impl<'a> Lists<'_, 'a> {
+impl<'a> Shared<'_, 'a> {
     /// The score of this query; `None` when it does not count.
     fn score(&mut self, metric: &Metric, range: Option<LengthRange>) -> Result<Option<f64>, EvalError> {
         let case = self.case;
@@ -423,15 +432,15 @@ impl<'a> Lists<'_, 'a> {
 
     fn matched(&mut self, m: f64) -> &Matched {
         let (case, judge) = (self.case, self.sheet.stage.judge);
-        cached(&mut self.matched, m, || {
-            let graded = case.targets.iter().map(|target| GradedSpan {
+        let graded = self.graded.get_or_insert_with(|| {
+            let moments = case.targets.iter().map(|target| GradedSpan {
                 video: target.video,
                 span: target.span,
                 relevance: target.relevance,
             });
-            let ranked = case.ranked.iter().map(|candidate| (candidate.video, candidate.span));
-            Matched::new(m, ranked, &graded.collect::<Vec<_>>(), judge)
-        })
+            Graded::new(case.ranked.iter().map(|candidate| (candidate.video, candidate.span)), moments)
+        });
+        cached(&mut self.matched, m, || graded.matched(m, judge))
     }
 
     fn chunks(&self) -> (Vec<ChunkRange>, Vec<ChunkRange>) {

@@ -4,6 +4,7 @@
 //! which named steps (order, suppression, clipping) the lists go first; a [`Preset`] is the plan that reproduces one
 //! published evaluator to the digit. [`evaluate`] runs a plan; [`intervals`] and [`compare`] say how far to trust the result.
 
+mod answers;
 mod bootstrap;
 mod case;
 mod compare;
@@ -25,6 +26,7 @@ mod report;
 mod step;
 mod suitable;
 
+pub use answers::{Answer, Answers, Lists};
 pub use bootstrap::{Bootstrap, Interval, intervals, intervals_watched};
 pub use compare::{Comparison as PairedComparison, compare, compare_watched};
 pub use didemo::{average_rank, chunk_miou};

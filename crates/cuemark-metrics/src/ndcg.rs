@@ -35,7 +35,59 @@ pub struct GradedSpan<'a> {
 /// ```
 pub fn ndcg_at(k: usize, m: f64, ranked: &[(&VideoId, Span)], truth: &[GradedSpan<'_>], judge: Judge) -> f64 {
     // Matching goes down the list, so what lies below `k` cannot change what lies above: cutting first is the same.
-    Matched::new(m, ranked.iter().take(k).copied(), truth, judge).ndcg(k)
+    Graded::new(ranked.iter().take(k).copied(), truth.iter().copied()).matched(m, judge).ndcg(k)
+}
+
+/// One query's list beside its true moments; serves every threshold.
+pub(crate) struct Graded<'a> {
+    /// In falling order of grade.
+    moments: Vec<GradedSpan<'a>>,
+    /// The moments of each video that has any, in the same order.
+    by_video: Vec<Vec<usize>>,
+    /// Each prediction with the place of its video in `by_video`.
+    ranked: Vec<(Span, Option<usize>)>,
+}
+
+impl<'a> Graded<'a> {
+    pub(crate) fn new(
+        ranked: impl Iterator<Item = (&'a VideoId, Span)>,
+        truth: impl Iterator<Item = GradedSpan<'a>>,
+    ) -> Self {
+        let mut moments: Vec<GradedSpan<'_>> = truth.collect();
+        moments.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
+        let mut places: FxHashMap<&VideoId, usize> = FxHashMap::default();
+        let mut by_video: Vec<Vec<usize>> = Vec::new();
+        for (position, moment) in moments.iter().enumerate() {
+            let place = *places.entry(moment.video).or_insert_with(|| {
+                by_video.push(Vec::new());
+                by_video.len() - 1
+            });
+            by_video[place].push(position);
+        }
+        let ranked = ranked.map(|(video, span)| (span, places.get(video).copied())).collect();
+        Self { moments, by_video, ranked }
+    }
+
+    /// What each prediction receives at threshold `m`.
+    pub(crate) fn matched(&self, m: f64, judge: Judge) -> Matched {
+        let mut used = vec![false; self.moments.len()];
+        let received = self.ranked.iter().map(|(span, video)| {
+            let Some(moments) = video.map(|video| &self.by_video[video]) else { return 0.0 };
+            let free = moments.iter().filter(|position| !used[**position]);
+            let overlaps = free.map(|position| (*position, judge.iou.of(*span, self.moments[*position].span)));
+            // The first of equals stays, and moments are in falling order of grade.
+            let best = overlaps.reduce(|best, next| if next.1 > best.1 { next } else { best });
+            match best {
+                Some((position, overlap)) if judge.passes(overlap, m) => {
+                    used[position] = true;
+                    judge.gain.of(self.moments[position].relevance)
+                }
+                _ => 0.0,
+            }
+        });
+        let received = received.collect();
+        Matched { received, ideal: self.moments.iter().map(|moment| judge.gain.of(moment.relevance)).collect() }
+    }
 }
 
 /// What each prediction of a list receives at one threshold; serves every cut-off.
@@ -45,32 +97,6 @@ pub(crate) struct Matched {
 }
 
 impl Matched {
-    pub(crate) fn new<'a>(
-        m: f64,
-        ranked: impl Iterator<Item = (&'a VideoId, Span)>,
-        truth: &[GradedSpan<'_>],
-        judge: Judge,
-    ) -> Self {
-        let mut pool: Vec<GradedSpan<'_>> = truth.to_vec();
-        pool.sort_by(|a, b| b.relevance.total_cmp(&a.relevance));
-        let mut free: FxHashMap<&VideoId, Vec<GradedSpan<'_>>> = FxHashMap::default();
-        for moment in &pool {
-            free.entry(moment.video).or_default().push(*moment);
-        }
-        let received = ranked.map(|(video, span)| {
-            let Some(candidates) = free.get_mut(video) else { return 0.0 };
-            let overlaps = candidates.iter().map(|moment| judge.iou.of(span, moment.span)).enumerate();
-            // The first of equals stays, and moments are in falling order of grade.
-            let best = overlaps.reduce(|best, next| if next.1 > best.1 { next } else { best });
-            match best {
-                Some((i, overlap)) if judge.passes(overlap, m) => judge.gain.of(candidates.remove(i).relevance),
-                _ => 0.0,
-            }
-        });
-        let received = received.collect();
-        Self { received, ideal: pool.iter().map(|moment| judge.gain.of(moment.relevance)).collect() }
-    }
-
     /// NDCG of the first `k`.
     pub(crate) fn ndcg(&self, k: usize) -> f64 {
         let ideal = dcg(&self.ideal, k);

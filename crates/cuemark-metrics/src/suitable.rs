@@ -1,13 +1,13 @@
 //! What to measure when nobody says.
 
-use cuemark_core::{Predictions, Task, Truth};
+use cuemark_core::{Task, Truth};
 
-use crate::{Metric, MetricName, Preset};
+use crate::{Answers, Metric, MetricName, Preset};
 
 /// The metrics that people report for files like these: TVR's for the tasks that a file answers, NDCG for graded
 /// truth, MVMR's for pools, and otherwise R@1 and R@5 at three thresholds with the mean overlap.
-pub fn suitable(truths: &[Truth], predictions: &Predictions) -> Vec<MetricName> {
-    let tasks: Vec<Task> = predictions.tasks.iter().map(|list| list.task).collect();
+pub fn suitable(truths: &[Truth], predictions: &dyn Answers) -> Vec<MetricName> {
+    let tasks = predictions.tasks();
     if tasks.iter().any(|task| *task != Task::Any) {
         let metrics = Preset::Tvr.metrics().into_iter();
         return metrics.filter(|name| tasks.contains(&name.metric.task())).collect();

@@ -70,7 +70,7 @@ pub(crate) fn compare<'py>(
     let mut columns = Vec::new();
     for (read, argument) in read.into_iter().zip(["a", "b"]) {
         let predictions = read.answering(&split.queries)?;
-        columns.push(score(py, &audience, &scoring, &split, &predictions, strangers, argument)?.1.columns);
+        columns.push(score(py, &audience, &scoring, &split, predictions.as_ref(), strangers, argument)?.1.columns);
     }
     let [a, b] = columns.as_slice() else { return Err(Failure::argument("b", "nothing was read")) };
     let progress = Arc::new(Progress::new());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cuemark_core::{Predictions, Progress, QueryId, RowCounts, Split, Truth};
 use cuemark_formats::Source;
-use cuemark_metrics::{Bootstrap, Interval, Plan, Report, evaluate_watched, intervals_watched};
+use cuemark_metrics::{Answers, Bootstrap, Interval, Plan, Report, evaluate_watched, intervals_watched};
 use indexmap::IndexMap;
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -12,7 +12,8 @@ use pyo3::types::PyDict;
 use rustc_hash::FxHashSet;
 
 use crate::arguments::{
-    PredictionArgument, PredictionReading, ReadPredictions, Scoring, ScoringFlags, TruthArgument, TruthFlags,
+    ColumnAnswers, PredictionArgument, PredictionReading, ReadPredictions, Scoring, ScoringFlags, Tables,
+    TruthArgument, TruthFlags,
 };
 use crate::failure::{Failure, Result};
 use crate::tables;
@@ -82,21 +83,54 @@ pub(crate) fn evaluate<'py>(
     let reading = TruthFlags { format: truth_format, durations, bad_rows: Some(bad_rows) }.understand()?;
     let truth = TruthArgument::of(truth, "truth", &reading)?;
     let how = PredictionReading::of(pred_format, video_index)?;
-    let predictions = PredictionArgument::of(predictions, "predictions", &how)?;
-    let (split, mut read) = read_all(py, &audience, truth, vec![predictions])?;
-    let Some(read) = read.pop() else { return Err(Failure::argument("predictions", "nothing was read")) };
-    let predictions = read.answering(&split.queries)?;
-    let (plan, found) = score(py, &audience, &scoring, &split, &predictions, strangers, "predictions")?;
+    let tables = Tables::of(predictions, "predictions")?;
+    let unread = match &tables {
+        Some(_) => Vec::new(),
+        None => vec![PredictionArgument::of(predictions, "predictions", &how)?],
+    };
+    let (split, mut read) = read_all(py, &audience, truth, unread)?;
+    let given = match (&tables, read.pop()) {
+        (Some(tables), _) => Given::InColumns(tables.lists(py)?),
+        (None, Some(read)) => Given::Read(read.answering(&split.queries)?),
+        (None, None) => return Err(Failure::argument("predictions", "nothing was read")),
+    };
+    let (plan, found) = score(py, &audience, &scoring, &split, given.answers(), strangers, "predictions")?;
     let evaluation = Evaluation {
         plan,
         found,
         qids: split.queries.iter().map(|truth| truth.query.id.clone()).collect(),
         truth_rows: split.rows.clone(),
-        prediction_rows: predictions.rows.clone(),
+        prediction_rows: given.rows().clone(),
     };
     // Freeing millions of small lists takes as long as scoring them, and nobody waits for it.
-    rayon::spawn(move || drop((split, predictions)));
+    if let Given::Read(predictions) = given {
+        rayon::spawn(move || drop((split, predictions)));
+    }
     Ok(evaluation)
+}
+
+/// Predictions that are ready to be scored.
+enum Given<'a> {
+    /// Ours.
+    Read(Arc<Predictions>),
+    /// The caller's, where they lie.
+    InColumns(ColumnAnswers<'a>),
+}
+
+impl Given<'_> {
+    fn answers(&self) -> &dyn Answers {
+        match self {
+            Self::Read(predictions) => predictions.as_ref(),
+            Self::InColumns(columns) => columns,
+        }
+    }
+
+    fn rows(&self) -> &RowCounts {
+        match self {
+            Self::Read(predictions) => &predictions.rows,
+            Self::InColumns(columns) => columns.rows(),
+        }
+    }
 }
 
 /// What happens to lists for queries that the truth does not have.
@@ -117,15 +151,16 @@ impl Strangers {
         }
     }
 
-    fn check(self, truths: &[Truth], predictions: &Predictions, unknown: usize, argument: &str) -> Result<()> {
+    fn check(self, truths: &[Truth], predictions: &dyn Answers, unknown: usize, argument: &str) -> Result<()> {
         let known: FxHashSet<&QueryId> = truths.iter().map(|truth| &truth.query.id).collect();
-        for task in predictions.tasks.iter().filter(|_| unknown > 0) {
-            let stranger = task.queries.iter().enumerate().find(|(_, list)| !known.contains(&list.query));
-            let Some((place, list)) = stranger else { continue };
-            let is_all = !task.queries.iter().any(|list| known.contains(&list.query));
+        let tasks = predictions.tasks().into_iter().filter(|_| unknown > 0);
+        for lists in tasks.filter_map(|task| predictions.lists(task)) {
+            let is_known = |place: &usize| known.contains(lists.query(*place));
+            let Some(place) = (0..lists.count()).find(|place| !is_known(place)) else { continue };
+            let is_all = !(0..lists.count()).any(|place| is_known(&place));
             if is_all || self == Self::Refuse {
                 let which = if is_all { "none of its queries is in the truth: " } else { "" };
-                let problem = format!("list {place}: {which}query `{}` is not", list.query);
+                let problem = format!("list {place}: {which}query `{}` is not", lists.query(place));
                 let problem = if is_all { problem } else { format!("{problem} in the truth") };
                 let example = truths.first().map_or("", |truth| truth.query.id.as_str());
                 let hint = format!("the truth's ids look like `{example}`; arrays answer its queries in order");
@@ -167,7 +202,7 @@ pub(crate) fn score(
     audience: &Audience,
     scoring: &Scoring,
     split: &Split,
-    predictions: &Predictions,
+    predictions: &dyn Answers,
     strangers: Strangers,
     argument: &str,
 ) -> Result<(Plan, cuemark_metrics::Evaluation)> {

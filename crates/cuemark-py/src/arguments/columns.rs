@@ -3,11 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use numpy::ndarray::ArrayView1;
 use numpy::{
     PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::arrays::as_array;
@@ -80,16 +82,16 @@ impl<'a, 'py> Columns<'a, 'py> {
     }
 
     /// A column of names: numbers become their decimal text, as in files.
-    pub(super) fn ids(&mut self, name: &str) -> Result<Option<Ids>> {
+    pub(super) fn ids(&mut self, name: &str) -> Result<Option<Ids<'py>>> {
         let Some(array) = self.get(name)? else { return Ok(None) };
         let column = format!("{}[\"{name}\"]", self.argument);
         let row = |row: usize| format!("{}[{row}]", self.argument);
         match array.dtype().kind() {
             b'i' | b'u' => {
-                let whole = array.call_method1("astype", ("int64",))?.cast_into::<PyArray1<i64>>();
+                let whole = as_array(array.as_any(), Some("int64"))?.cast_into::<PyArray1<i64>>();
                 let whole = whole.map_err(|_| Failure::wrong_type(column.clone(), "no whole numbers"))?;
                 let busy = |_| Failure::argument(column, "the array is being written to elsewhere");
-                Ok(Some(Ids::of_numbers(whole.try_readonly().map_err(busy)?.as_array().iter().copied())))
+                Ok(Some(Ids::of_numbers(whole.try_readonly().map_err(busy)?)))
             }
             b'U' if array.dtype().is_native_byteorder() != Some(false) && array.dtype().itemsize() > 0 => {
                 let width = array.dtype().itemsize() / 4;
@@ -125,21 +127,76 @@ impl<'a, 'py> Columns<'a, 'py> {
     }
 
     /// As [`Columns::ids`], for a column that has to be there.
-    pub(super) fn needed_ids(&mut self, name: &str) -> Result<Ids> {
+    pub(super) fn needed_ids(&mut self, name: &str) -> Result<Ids<'py>> {
         self.ids(name)?.ok_or_else(|| self.missing(name))
     }
 }
 
 /// A name for each row, each distinct name once in memory.
-pub(super) struct Ids {
-    codes: Vec<u32>,
+pub(super) struct Ids<'py> {
+    rows: Rows<'py>,
     names: Vec<Arc<str>>,
 }
 
-impl Ids {
+/// Which of the names each row has.
+enum Rows<'py> {
+    /// Numbers that lie together, as running numbers do, read where they are: the code is the distance from the lowest.
+    Numbers { numbers: PyReadonlyArray1<'py, i64>, low: i64 },
+    /// A code for each row.
+    Listed(Vec<u32>),
+}
+
+/// The codes of a column, without the interpreter.
+#[derive(Clone, Copy)]
+pub(super) enum Codes<'a> {
+    /// See [`Rows::Numbers`].
+    Numbers { numbers: ArrayView1<'a, i64>, low: i64 },
+    /// See [`Rows::Listed`].
+    Listed(&'a [u32]),
+}
+
+impl Codes<'_> {
     /// Which of the distinct names row `row` has.
-    pub(super) fn code(&self, row: usize) -> usize {
-        self.codes.get(row).map_or(0, |code| *code as usize)
+    pub(super) fn of(&self, row: usize) -> usize {
+        match self {
+            Self::Numbers { numbers, low } => numbers.get(row).map_or(0, |number| (number - low) as usize),
+            Self::Listed(codes) => codes.get(row).map_or(0, |code| *code as usize),
+        }
+    }
+
+    fn rows(&self) -> usize {
+        match self {
+            Self::Numbers { numbers, .. } => numbers.len(),
+            Self::Listed(codes) => codes.len(),
+        }
+    }
+
+    /// The rows of each of `names` names, in order of first appearance; a name's rows are runs in order.
+    pub(super) fn groups(&self, names: usize) -> Vec<(usize, Vec<Range<usize>>)> {
+        let mut places = vec![usize::MAX; names];
+        let mut groups: Vec<(usize, Vec<Range<usize>>)> = Vec::new();
+        let (rows, mut begin) = (self.rows(), 0);
+        while begin < rows {
+            let code = self.of(begin);
+            let end = (begin + 1..rows).find(|row| self.of(*row) != code).unwrap_or(rows);
+            if places[code] == usize::MAX {
+                places[code] = groups.len();
+                groups.push((code, Vec::new()));
+            }
+            groups[places[code]].1.push(begin..end);
+            begin = end;
+        }
+        groups
+    }
+}
+
+impl<'py> Ids<'py> {
+    /// Which of the distinct names each row has.
+    pub(super) fn codes(&self) -> Codes<'_> {
+        match &self.rows {
+            Rows::Numbers { numbers, low } => Codes::Numbers { numbers: numbers.as_array(), low: *low },
+            Rows::Listed(codes) => Codes::Listed(codes),
+        }
     }
 
     /// The distinct names, by code.
@@ -149,49 +206,38 @@ impl Ids {
 
     /// The name in row `row`.
     pub(super) fn name(&self, row: usize) -> &str {
-        self.names.get(self.code(row)).map_or("", |name| name)
+        self.names.get(self.codes().of(row)).map_or("", |name| name)
     }
 
-    /// The rows of each name, names in order of first appearance; a name's rows are runs in order.
-    pub(super) fn groups(&self) -> Vec<(usize, Vec<Range<usize>>)> {
-        let mut places = vec![usize::MAX; self.names.len()];
-        let mut groups: Vec<(usize, Vec<Range<usize>>)> = Vec::new();
-        let mut begin = 0;
-        while let Some(&code) = self.codes.get(begin) {
-            let run = self.codes.iter().skip(begin).take_while(|other| **other == code).count();
-            let code = code as usize;
-            if places[code] == usize::MAX {
-                places[code] = groups.len();
-                groups.push((code, Vec::new()));
-            }
-            groups[places[code]].1.push(begin..begin + run);
-            begin += run;
-        }
-        groups
-    }
-
-    fn of_numbers(numbers: impl Iterator<Item = i64> + Clone) -> Self {
-        let (mut low, mut high, mut rows) = (i64::MAX, i64::MIN, 0usize);
-        for number in numbers.clone() {
-            (low, high, rows) = (low.min(number), high.max(number), rows + 1);
-        }
+    fn of_numbers(numbers: PyReadonlyArray1<'py, i64>) -> Self {
+        let view = numbers.as_array();
+        let (low, high) = extremes(&numbers);
         let range = high.checked_sub(low).and_then(|range| usize::try_from(range).ok());
-        if let Some(range) = range.filter(|range| *range <= (4 * rows + 1_024).min(u32::MAX as usize)) {
-            // Numbers that lie together, as running numbers do, are their own codes; names that no row has cost little.
-            let codes = numbers.map(|number| (number - low) as u32).collect();
-            let names = (0..=range as i64).map(|step| Arc::from((low + step).to_string())).collect();
-            return Self { codes, names };
+        if let Some(range) = range.filter(|range| *range <= (4 * view.len() + 1_024).min(u32::MAX as usize)) {
+            // Where there may be many more numbers than rows, only those that a row has get a name.
+            let is_sparse = range > view.len() / 16;
+            let mut used = vec![!is_sparse; range + 1];
+            for number in view.iter().filter(|_| is_sparse) {
+                used[(number - low) as usize] = true;
+            }
+            let nobody: Arc<str> = Arc::from("");
+            let name = |(step, used): (usize, bool)| match used {
+                true => Arc::from((low + step as i64).to_string()),
+                false => nobody.clone(),
+            };
+            let names = used.into_iter().enumerate().map(name).collect();
+            return Self { rows: Rows::Numbers { numbers, low }, names };
         }
         let mut known: FxHashMap<i64, u32> = FxHashMap::default();
         let mut names = Vec::new();
-        let codes = numbers.map(|number| {
-            *known.entry(number).or_insert_with(|| {
+        let codes = view.iter().map(|number| {
+            *known.entry(*number).or_insert_with(|| {
                 names.push(Arc::from(number.to_string()));
                 names.len() as u32 - 1
             })
         });
         let codes = codes.collect();
-        Self { codes, names }
+        Self { rows: Rows::Listed(codes), names }
     }
 
     /// Fixed-width text as NumPy holds it: `width` code points a row, zeros behind.
@@ -211,7 +257,20 @@ impl Ids {
             })
         });
         let codes = codes.collect();
-        Self { codes, names }
+        Self { rows: Rows::Listed(codes), names }
+    }
+}
+
+/// The lowest and the highest number; the other way round when there is none.
+fn extremes(numbers: &PyReadonlyArray1<'_, i64>) -> (i64, i64) {
+    let none = (i64::MAX, i64::MIN);
+    let wider = |a: (i64, i64), b: (i64, i64)| (a.0.min(b.0), a.1.max(b.1));
+    match numbers.as_slice() {
+        Ok(slice) => {
+            let parts = slice.par_chunks(1 << 16);
+            parts.map(|part| part.iter().fold(none, |seen, n| wider(seen, (*n, *n)))).reduce(|| none, wider)
+        }
+        Err(_) => numbers.as_array().iter().fold(none, |seen, n| wider(seen, (*n, *n))),
     }
 }
 
@@ -234,9 +293,9 @@ impl IdBuilder {
         self.codes.push(code);
     }
 
-    fn done(self) -> Ids {
+    fn done<'py>(self) -> Ids<'py> {
         let mut names: Vec<(u32, Arc<str>)> = self.known.into_iter().map(|(name, code)| (code, name)).collect();
         names.sort_unstable_by_key(|(code, _)| *code);
-        Ids { codes: self.codes, names: names.into_iter().map(|(_, name)| name).collect() }
+        Ids { rows: Rows::Listed(self.codes), names: names.into_iter().map(|(_, name)| name).collect() }
     }
 }

@@ -9,6 +9,7 @@ mod predictions;
 mod ratings;
 mod reading;
 mod scoring;
+mod tables;
 mod truth;
 
 pub(crate) use arrays::{Floats, with_view};
@@ -16,6 +17,7 @@ pub(crate) use predictions::{PredictionArgument, PredictionReading, ReadPredicti
 pub(crate) use ratings::ratings;
 pub(crate) use reading::{TruthFlags, TruthReading};
 pub(crate) use scoring::{Scoring, ScoringFlags, words};
+pub(crate) use tables::{ColumnAnswers, Tables};
 pub(crate) use truth::TruthArgument;
 
 use camino::Utf8PathBuf;

@@ -2,18 +2,15 @@
 
 use std::sync::Arc;
 
-use cuemark_core::{
-    Extra, Prediction, Predictions, QueryId, QueryPredictions, RawSpan, RowCounts, Task, TaskPredictions, Truth,
-    VideoId,
-};
+use cuemark_core::{Extra, Prediction, Predictions, QueryId, QueryPredictions, RawSpan, RowCounts, Truth};
 use cuemark_formats::{PredictionFormat, PredictionOptions, Source, VideoIndex, activitynet_json, read_predictions};
-use numpy::ndarray::{ArrayView1, ArrayView2};
+use numpy::ndarray::ArrayView2;
 use numpy::{Ix2, Ix3, PyUntypedArray};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
 use super::arrays::shown;
-use super::columns::{Columns, Ids};
+use super::tables::Tables;
 use super::{Floats, is_sequence, json, keys, path, type_name, with_view};
 use crate::failure::{Failure, Result};
 use crate::predictions::Predictions as PyPredictions;
@@ -68,8 +65,13 @@ impl PredictionArgument {
         if object.cast::<PyUntypedArray>().is_ok() {
             return dense(&Floats::convert(object, argument)?, argument);
         }
-        if let Some(names) = keys(object)? {
-            return from_mapping(object, names, argument, reading);
+        if let Some(tables) = Tables::of(object, argument)? {
+            let lists = tables.lists(object.py())?;
+            return Ok(Self::Ready(Arc::new(object.py().detach(|| lists.to_predictions()))));
+        }
+        if keys(object)?.is_some() {
+            let source = json::document(object, argument)?;
+            return Ok(Self::Unread { source, argument: Some(argument), reading: reading.clone() });
         }
         if is_sequence(object) {
             let items: Vec<Bound<'_, PyAny>> = object.try_iter()?.collect::<PyResult<_>>()?;
@@ -152,47 +154,11 @@ fn list(query: QueryId, ranked: Vec<Prediction>) -> QueryPredictions {
     QueryPredictions { query, ranked, saliency: None, extra: Extra::default() }
 }
 
-/// Columns, columns by task, or a whole submission.
-fn from_mapping(
-    object: &Bound<'_, PyAny>,
-    names: Vec<String>,
-    argument: &'static str,
-    reading: &PredictionReading,
-) -> Result<PredictionArgument> {
-    if names.iter().any(|name| name == "start") {
-        let (queries, rows) = from_columns(Columns::of(object, names, argument), argument)?;
-        return Ok(PredictionArgument::Ready(Arc::new(Predictions { rows, ..Predictions::any(queries) })));
-    }
-    let tasks: Vec<Option<Task>> = names.iter().map(|name| task(name)).collect();
-    let mut by_task = Predictions::default();
-    for (name, task) in names.iter().zip(&tasks) {
-        let Some(task) = task.filter(|_| tasks.iter().all(Option::is_some)) else { break };
-        let table = object.get_item(name)?;
-        let Some(columns) = keys(&table)? else { break };
-        let (queries, rows) = from_columns(Columns::of(&table, columns, name), name)?;
-        by_task.rows.add(&rows);
-        by_task.tasks.push(TaskPredictions { task, queries });
-    }
-    if !by_task.tasks.is_empty() && by_task.tasks.len() == names.len() {
-        return Ok(PredictionArgument::Ready(Arc::new(by_task)));
-    }
-    let source = json::document(object, argument)?;
-    Ok(PredictionArgument::Unread { source, argument: Some(argument), reading: reading.clone() })
-}
-
-fn task(name: &str) -> Option<Task> {
-    [Task::Vcmr, Task::Svmr, Task::Vr].into_iter().find(|task| task.to_string() == name)
-}
-
 /// One ranked list with what had to be read differently, or the first row that is no prediction.
 type Ranked = Result<(Vec<Prediction>, RowCounts), (usize, String)>;
 
-/// Ranks the rows `rows`: `at` gives start, end and score of each, `video` its video.
-fn rank(
-    rows: impl Iterator<Item = usize> + Clone,
-    video: impl Fn(usize) -> Option<VideoId>,
-    at: impl Fn(usize) -> (f64, f64, Option<f64>),
-) -> Ranked {
+/// Ranks the rows `rows`: `at` gives start, end and score of each.
+fn rank(rows: impl Iterator<Item = usize> + Clone, at: impl Fn(usize) -> (f64, f64, Option<f64>)) -> Ranked {
     let mut counts = RowCounts::default();
     let mut ranked = Vec::with_capacity(rows.clone().count());
     for row in rows {
@@ -205,7 +171,7 @@ fn rank(
             counts.count(fault);
             counts.changed += 1;
         }
-        ranked.push(Prediction { video: video(row), span, score });
+        ranked.push(Prediction { video: None, span, score });
     }
     Ok((ranked, counts))
 }
@@ -231,38 +197,6 @@ fn collect<T>(lists: Vec<(T, Ranked)>, place: impl Fn(&T, usize) -> String) -> R
         }
     }
     first.map_or(Ok((kept, counts)), |(_, failure)| Err(failure))
-}
-
-/// Columns `qid`, `start`, `end` and, where known, `video` and `score`: as the CSV layout.
-fn from_columns(mut columns: Columns<'_, '_>, argument: &str) -> Result<(Vec<QueryPredictions>, RowCounts)> {
-    let qid = columns.needed_ids("qid")?;
-    let video = columns.ids("video")?;
-    let (start, end) = (columns.needed_numbers("start")?, columns.needed_numbers("end")?);
-    let score = columns.numbers("score")?;
-    let py = start.py();
-    let (start, end) = (start.as_array(), end.as_array());
-    let score = score.as_ref().map(numpy::PyReadonlyArray::as_array);
-    let lists = py.detach(|| lists_of(&qid, video.as_ref(), start, end, score));
-    let (lists, rows) = collect(lists, |_, row| format!("{argument}[{row}]"))?;
-    Ok((lists.into_iter().map(|(query, ranked)| list(query, ranked)).collect(), rows))
-}
-
-fn lists_of(
-    qid: &Ids,
-    video: Option<&Ids>,
-    start: ArrayView1<'_, f64>,
-    end: ArrayView1<'_, f64>,
-    score: Option<ArrayView1<'_, f64>>,
-) -> Vec<(QueryId, Ranked)> {
-    let videos: Option<Vec<VideoId>> =
-        video.map(|video| video.names().iter().map(|name| VideoId::new(name.clone())).collect());
-    let groups = qid.groups();
-    let one = |(query, runs): &(usize, Vec<std::ops::Range<usize>>)| {
-        let of = |row: usize| Some(videos.as_ref()?.get(video?.code(row))?.clone());
-        let at = |row: usize| (start[row], end[row], score.map(|score| score[row]));
-        (QueryId::new(qid.names()[*query].clone()), rank(runs.iter().cloned().flatten(), of, at))
-    };
-    groups.par_iter().with_min_len(16).map(one).collect()
 }
 
 /// `[queries, predictions, 2]`, or 3 with the score.
@@ -294,7 +228,7 @@ fn one_array_a_query(items: &[Bound<'_, PyAny>], argument: &'static str) -> Resu
 fn ranked_rows<R: Copy + Into<f64>>(rows: ArrayView2<'_, R>) -> Ranked {
     let number = |row: usize, column: usize| rows[[row, column]].into();
     let at = |row: usize| (number(row, 0), number(row, 1), (rows.ncols() == 3).then(|| number(row, 2)));
-    rank(0..rows.nrows(), |_| None, at)
+    rank(0..rows.nrows(), at)
 }
 
 fn by_place(lists: Vec<(usize, Ranked)>, argument: &'static str) -> Result<PredictionArgument> {

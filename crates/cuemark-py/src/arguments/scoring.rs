@@ -1,8 +1,8 @@
 //! Which metrics in which conventions: the keyword arguments that stand for the flags of `cuemark eval`.
 
-use cuemark_core::{Predictions, Truth};
+use cuemark_core::Truth;
 use cuemark_metrics::{
-    Comparison, Grouping, MetricName, Order, Overrides, Plan, Preset, TruthSpans, parse_list, suitable,
+    Answers, Comparison, Grouping, MetricName, Order, Overrides, Plan, Preset, TruthSpans, parse_list, suitable,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -65,7 +65,7 @@ impl ScoringFlags<'_, '_> {
 
 impl Scoring {
     /// The plan for these files; without metrics or preset, the metrics that suit them.
-    pub(crate) fn plan(&self, truths: &[Truth], predictions: &Predictions) -> Plan {
+    pub(crate) fn plan(&self, truths: &[Truth], predictions: &dyn Answers) -> Plan {
         let mut plan = match self.preset {
             Some(preset) => Plan::preset(preset, self.metrics.clone(), self.overrides),
             None => {

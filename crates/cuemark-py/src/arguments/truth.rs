@@ -187,24 +187,26 @@ fn from_columns(mut columns: Columns<'_, '_>, argument: &str, reading: &TruthRea
     let (start, end) = (start.as_array(), end.as_array());
     let mut builder = Builder::new(argument, reading);
     let mut seen = vec![false; videos.len()];
-    for (query, runs) in qid.groups() {
+    let rows = video.codes();
+    for (query, runs) in qid.codes().groups(queries.len()) {
         let mut truth: Option<Truth> = None;
         for row in runs.into_iter().flatten() {
-            let place = format!("{argument}[{row}]");
-            let id = &videos[video.code(row)];
+            let place = || format!("{argument}[{row}]");
+            let id = &videos[rows.of(row)];
             let duration = number(&durations, row)
                 .or_else(|| reading.options.durations.as_ref().and_then(|known| known.get(id.as_str())));
             if let Some(seconds) = duration.filter(|seconds| !(*seconds > 0.0 && *seconds < 1e9)) {
-                return Err(Failure::argument(place, format!("`duration`: {seconds} is no duration in seconds")));
+                return Err(Failure::argument(place(), format!("`duration`: {seconds} is no duration in seconds")));
             }
-            if !seen[video.code(row)] {
-                seen[video.code(row)] = true;
+            if !seen[rows.of(row)] {
+                seen[rows.of(row)] = true;
                 builder.split.videos.push(Video { id: id.clone(), duration });
             }
             let raw = RawSpan::new(start[row], end[row]);
             let span = builder.judged(row, raw, duration)?;
             let relevance = number(&grades, row).map(Relevance::try_from).transpose();
-            let relevance = relevance.map_err(|problem| Failure::argument(place, format!("`relevance`: {problem}")))?;
+            let relevance =
+                relevance.map_err(|problem| Failure::argument(place(), format!("`relevance`: {problem}")))?;
             let truth = truth.get_or_insert_with(|| Truth {
                 video: Some(Video { id: id.clone(), duration }),
                 kind: kinds.as_ref().map(|kinds| kinds.name(row).to_owned()),
