@@ -232,12 +232,15 @@ fn a_question_typed_into_the_page_finds_moments_and_plays_exactly_one() {
 
 /// Three real videos and ten of the world: one command indexes, one serves; the question is about a real one.
 fn real_videos(browser: &Browser, folder: &Utf8Path) {
-    let (Some(videos), Some(cache)) = (cuemark_testkit::shared("data/videos"), cuemark_testkit::weights("i3d")) else {
+    let cache: Option<Vec<Utf8PathBuf>> =
+        ["minilm", "i3d", "efficientnet-lite0"].into_iter().map(cuemark_testkit::weights).collect();
+    let cache = cache.and_then(|mut caches| caches.pop());
+    let (Some(videos), Some(cache)) = (cuemark_testkit::shared("data/videos"), cache) else {
         eprintln!("SKIPPED: the page over real videos, which needs them and the weights of `concepts`");
         return;
     };
     let films = folder.join("films");
-    cuemark(&["world", "make", "--out", films.as_str(), "--videos", "10", "--length", "8", "--mp4", "--seed", "5"]);
+    cuemark(&["world", "make", "--out", films.as_str(), "--videos", "10", "--length", "10", "--mp4", "--seed", "5"]);
     let index = folder.join("real");
     let mut create = Command::new(env!("CARGO_BIN_EXE_cuemark"));
     create.args(["index", "create", index.as_str(), videos.as_str(), films.join("videos").as_str(), "--json"]);

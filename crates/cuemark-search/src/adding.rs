@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::encoder::EmbeddedVideo;
 use crate::video::Stamp;
-use crate::{Index, Moment, Result, SearchError, VideoEntry, VideoState, media};
+use crate::{Index, Result, SearchError, VideoEntry, VideoState, media};
 
 /// Videos that are embedded side by side and wait for the disk together.
 const TOGETHER: usize = 16;
@@ -161,7 +161,7 @@ impl Index {
             if stop() {
                 break;
             }
-            let embedded: Vec<Option<Result<(VideoEntry, Vec<Moment>)>>> = batch
+            let embedded: Vec<_> = batch
                 .par_iter()
                 .map(|id| {
                     let of_video = |EmbeddedVideo { duration, moments }| {

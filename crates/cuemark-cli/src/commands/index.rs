@@ -257,8 +257,11 @@ fn status(index: &IndexArg, list: bool, print: Print) -> anyhow::Result<Outcome>
             vec!["vanished".to_owned(), thousands(status.vanished)],
             vec!["moments".to_owned(), thousands(status.moments)],
             vec!["in the graph".to_owned(), thousands(status.in_graph)],
-            vec!["dead".to_owned(), thousands(status.dead)],
         ];
+        // A server does not say what removed videos still take.
+        if status.waste.is_some() {
+            rows.push(vec!["dead".to_owned(), thousands(status.dead)]);
+        }
         for (what, bytes) in [("on disk", status.bytes), ("of that wasted", status.waste)] {
             rows.extend(bytes.map(|bytes| vec![what.to_owned(), megabytes(bytes)]));
         }
