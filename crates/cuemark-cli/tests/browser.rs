@@ -236,7 +236,6 @@ fn real_videos(browser: &Browser, folder: &Utf8Path) {
         ["minilm", "i3d", "efficientnet-lite0"].into_iter().map(cuemark_testkit::weights).collect();
     let cache = cache.and_then(|mut caches| caches.pop());
     let (Some(videos), Some(cache)) = (cuemark_testkit::shared("data/videos"), cache) else {
-        eprintln!("SKIPPED: the page over real videos, which needs them and the weights of `concepts`");
         return;
     };
     let films = folder.join("films");
