@@ -1,4 +1,5 @@
-//! The page in a real browser: world videos are filmed, indexed, served; a question is typed, a moment played.
+//! The page in a real browser: world videos are filmed, indexed, served; a question is typed, a moment played. Then the same
+//! with three real videos and ten of the world, indexed by what is recognised in them.
 //!
 //! Needs Debian's `chromium` and `chromium-driver`; `cargo xtask test` installs them. With `CUEMARK_SCREENSHOTS=DIR` the
 //! pictures of the page are kept there.
@@ -178,10 +179,7 @@ fn a_question_typed_into_the_page_finds_moments_and_plays_exactly_one() {
     assert_eq!(made["added"]["failed"], 0, "{made:#}");
     assert!(made["status"]["videos"].as_u64().unwrap() >= 10, "{made:#}");
 
-    let mut serve = Command::new(env!("CARGO_BIN_EXE_cuemark"));
-    serve.args(["serve", &at("index"), "--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).stdout(Stdio::null());
-    let (_server, line) = start(&mut serve, "listening on ");
-    let url = line.split("listening on ").nth(1).unwrap().trim().to_owned();
+    let (_server, url) = serve(&folder.join("index"), None);
     let mut driver = Command::new("chromedriver");
     driver.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null());
     let (_driver, line) = start(&mut driver, "successfully on port ");
@@ -207,18 +205,7 @@ fn a_question_typed_into_the_page_finds_moments_and_plays_exactly_one() {
 
     // By the keyboard alone: down to the first answer, and play it.
     browser.keys(&format!("{DOWN}{ENTER}"));
-    let playing = "const v = document.getElementById('video'); return v.readyState >= 2 && v.currentTime > 0";
-    browser.wait("the video to play", playing);
-    let span = browser.run("const d = document.querySelector('#results li').dataset; return [+d.start, +d.end]");
-    let (start, end) = (span[0].as_f64().unwrap(), span[1].as_f64().unwrap());
-    let mut seen = Vec::new();
-    for _ in 0..20 {
-        let now = browser.run("return document.getElementById('video').currentTime").as_f64().unwrap();
-        assert!(start - 0.05 <= now && now <= end + 0.3, "at {now} s, outside {start} – {end}");
-        seen.push(now);
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    assert!(seen.last() > seen.first() || *seen.last().unwrap() >= end - 0.5, "it stands still: {seen:?}");
+    let end = plays_inside_its_span(&browser);
     let stopped =
         format!("const v = document.getElementById('video'); return v.paused && v.currentTime >= {}", end - 0.5);
     browser.wait("the moment to end", &stopped);
@@ -239,4 +226,63 @@ fn a_question_typed_into_the_page_finds_moments_and_plays_exactly_one() {
     // Nothing to find and nothing to understand are said, not left blank.
     browser.go(&format!("{url}/?like=nobody:1-2"));
     browser.wait("the error", "return document.querySelector('#status.error')?.textContent.includes('nobody')");
+
+    real_videos(&browser, &folder);
+}
+
+/// Three real videos and ten of the world: one command indexes, one serves; the question is about a real one.
+fn real_videos(browser: &Browser, folder: &Utf8Path) {
+    let cache: Option<Vec<Utf8PathBuf>> =
+        ["minilm", "i3d", "efficientnet-lite0"].into_iter().map(cuemark_testkit::weights).collect();
+    let cache = cache.and_then(|mut caches| caches.pop());
+    let (Some(videos), Some(cache)) = (cuemark_testkit::shared("data/videos"), cache) else {
+        return;
+    };
+    let films = folder.join("films");
+    cuemark(&["world", "make", "--out", films.as_str(), "--videos", "10", "--length", "10", "--mp4", "--seed", "5"]);
+    let index = folder.join("real");
+    let mut create = Command::new(env!("CARGO_BIN_EXE_cuemark"));
+    create.args(["index", "create", index.as_str(), videos.as_str(), films.join("videos").as_str(), "--json"]);
+    let made = create.env("CUEMARK_CACHE", &cache).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let made: Value = serde_json::from_slice(&made.stdout).unwrap();
+    assert_eq!((&made["added"]["new"], &made["added"]["failed"]), (&json!(13), &json!(0)), "{made:#}");
+
+    let (_server, url) = serve(&index, Some(&cache));
+    browser.size(1280, 900);
+    browser.go(&url);
+    browser.wait("the box to have the focus", "return document.activeElement.id === 'q'");
+    browser.keys(&format!("two men arm wrestling{ENTER}"));
+    browser.wait("ranked moments", "return document.querySelectorAll('#results .card').length >= 1");
+    // The one of the three in which two men wrestle.
+    let first = "return document.querySelector('#results li').dataset.video";
+    assert_eq!(browser.run(first), "mmaction2_demo");
+    browser.keys(&format!("{DOWN}{ENTER}"));
+    plays_inside_its_span(browser);
+}
+
+/// Serves an index on a port of its own.
+fn serve(index: &Utf8Path, cache: Option<&Utf8Path>) -> (Running, String) {
+    let mut serve = Command::new(env!("CARGO_BIN_EXE_cuemark"));
+    serve.args(["serve", index.as_str(), "--listen", "127.0.0.1:0"]).stderr(Stdio::piped()).stdout(Stdio::null());
+    serve.envs(cache.map(|cache| ("CUEMARK_CACHE", cache)));
+    let (server, line) = start(&mut serve, "listening on ");
+    (server, line.split("listening on ").nth(1).unwrap().trim().to_owned())
+}
+
+/// Watches the first answer play, and says where it should end.
+fn plays_inside_its_span(browser: &Browser) -> f64 {
+    let playing = "const v = document.getElementById('video'); return v.readyState >= 2 && v.currentTime > 0";
+    browser.wait("the video to play", playing);
+    let span = browser.run("const d = document.querySelector('#results li').dataset; return [+d.start, +d.end]");
+    let (start, end) = (span[0].as_f64().unwrap(), span[1].as_f64().unwrap());
+    let mut seen = Vec::new();
+    for _ in 0..20 {
+        let now = browser.run("return document.getElementById('video').currentTime").as_f64().unwrap();
+        assert!(start - 0.05 <= now && now <= end + 0.3, "at {now} s, outside {start} – {end}");
+        seen.push(now);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(seen.last() > seen.first() || *seen.last().unwrap() >= end - 0.5, "it stands still: {seen:?}");
+    end
 }

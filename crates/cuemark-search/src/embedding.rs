@@ -1,6 +1,6 @@
 //! One vector in the search index.
 
-use pulp::Arch;
+use pulp::{Arch, NullaryFnOnce};
 
 /// A vector of length 1: the product of two is their cosine.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +51,22 @@ impl Embedding {
 /// The product of two vectors; the longer one's rest is left out. The order of additions is fixed, so equal vectors give
 /// equal products on every machine with the same vector width.
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
-    Arch::new().dispatch(|| sixteen_sums(a, b))
+    Arch::new().dispatch(SixteenSums { a, b })
+}
+
+/// A product, compiled for the processor that it runs on.
+struct SixteenSums<'a> {
+    a: &'a [f32],
+    b: &'a [f32],
+}
+
+impl NullaryFnOnce for SixteenSums<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn call(self) -> f32 {
+        sixteen_sums(self.a, self.b)
+    }
 }
 
 #[inline(always)]

@@ -7,6 +7,7 @@
 //! Everything that [`Engine::put`] has acknowledged is on disk and is found again after the program was killed at any
 //! point: vectors lie in an append-only log with checksums, and what makes search fast is derived from it.
 
+mod adding;
 mod answer;
 mod embedding;
 pub mod encoder;
@@ -19,6 +20,7 @@ pub mod media;
 mod quality;
 mod video;
 
+pub use adding::{AddOptions, Added, Adding};
 pub use answer::{
     Answer, Answers, Calibration, MatchedConcept, MatchedWord, Question, Reliability, ReliabilityBin, RightMoments,
     STRIP, Stages, fit_calibration,
@@ -30,7 +32,7 @@ pub use engine::{
 };
 pub use error::{Result, SearchError};
 pub use filter::Filter;
-pub use index::{AddOptions, Added, Adding, Index, Verified};
+pub use index::{Index, Verified};
 pub use manifest::Manifest;
 pub use quality::{Quality, QualityOptions, WayQuality};
 pub use video::{VideoEntry, VideoState};

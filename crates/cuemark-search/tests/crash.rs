@@ -1,4 +1,4 @@
-//! `kill -9` at random points while a child process adds videos.
+//! `kill -9` at random points while a child process adds videos, and while it compacts.
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use std::collections::BTreeSet;
@@ -61,42 +61,98 @@ fn everything_acknowledged_survives_being_killed_at_fifty_random_points() {
     let mut rng = Rng::new(11);
     let (mut put, mut removed) = (BTreeSet::new(), BTreeSet::new());
     for kill in 0..KILLS {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["child_that_is_killed", "--exact", "--nocapture", "--test-threads=1"])
-            .env(FOLDER, &folder)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
         // Once it writes, it may live a little longer: from nothing to several records.
-        let mut note = |line: &str| {
-            // The harness puts its own words in front of the first line.
-            if let Some(at) = line.find("put ") {
-                put.extend(line[at + 4..].trim().parse::<usize>());
-            } else if let Some(at) = line.find("removed ") {
-                removed.extend(line[at + 8..].trim().parse::<usize>());
-            }
-            line.contains("put ")
-        };
-        while lines.read_line(&mut line).unwrap() > 0 && !note(&line) {
-            line.clear();
-        }
-        std::thread::sleep(Duration::from_micros(rng.below(20_000) as u64));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        line.clear();
-        while lines.read_line(&mut line).unwrap() > 0 {
-            // A line that was cut short acknowledges nothing.
-            if line.ends_with('\n') {
-                note(&line);
-            }
-            line.clear();
+        for line in said_before_killed("child_that_is_killed", &folder, rng.below(20_000)) {
+            put.extend(said(&line, "put "));
+            removed.extend(said(&line, "removed "));
         }
         check(&folder, &put, &removed, kill);
     }
     assert!(put.len() > KILLS, "the child wrote too little: {}", put.len());
+}
+
+/// The child: replaces one video after the other and compacts in between, for as long as it lives.
+#[test]
+fn child_that_is_killed_compacting() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let engine = Embedded::open(Utf8Path::new(&folder)).unwrap();
+    let mut out = std::io::stdout();
+    for round in 0.. {
+        let video = round % COMPACTED;
+        engine.put(&entry(video), &moments(video)).unwrap();
+        engine.remove(&entry(COMPACTED + round % 2).id).unwrap();
+        engine.put(&entry(COMPACTED + round % 2), &moments(round)).unwrap();
+        let waste = engine.status().unwrap().waste;
+        writeln!(out, "put {video}").unwrap();
+        out.flush().unwrap();
+        engine.compact(&mut |_, _| {}).unwrap();
+        assert!(waste > Some(0));
+        assert_eq!(engine.status().unwrap().waste, Some(0));
+        writeln!(out, "compacted {round}").unwrap();
+        out.flush().unwrap();
+    }
+}
+
+/// Videos of the compaction's test, beside two that come and go.
+const COMPACTED: usize = 60;
+
+#[test]
+fn a_compaction_killed_at_forty_random_points_loses_nothing() {
+    let guard = tempfile::tempdir().unwrap();
+    let folder = Utf8PathBuf::from_path_buf(guard.path().join("index")).unwrap();
+    let engine = Embedded::create(&folder, WIDTH, Overwrite::Never).unwrap();
+    let all: Vec<_> = (0..COMPACTED).map(|video| (entry(video), moments(video))).collect();
+    engine.put_all(&all).unwrap();
+    engine.settle(Settling::Fully, &mut |_, _| {}).unwrap();
+    drop(engine);
+    let put: BTreeSet<usize> = (0..COMPACTED).collect();
+    let mut rng = Rng::new(12);
+    let mut compacted = 0;
+    for kill in 0..40 {
+        // Every other one soon, while the log is being written.
+        let longest = if kill % 2 == 0 { 3_000 } else { 60_000 };
+        let lines = said_before_killed("child_that_is_killed_compacting", &folder, rng.below(longest));
+        compacted += lines.iter().filter(|line| line.contains("compacted ")).count();
+        check(&folder, &put, &BTreeSet::new(), kill);
+        let engine = Embedded::open(&folder).unwrap();
+        assert!(engine.videos().unwrap().len() >= COMPACTED, "after kill {kill}");
+    }
+    assert!(compacted > 0, "no compaction was finished");
+    let engine = Embedded::open(&folder).unwrap();
+    engine.compact(&mut |_, _| {}).unwrap();
+    assert!(!folder.join("moments.part").exists(), "a writer removes what an earlier one left");
+}
+
+/// The number that a line gives behind `word`; the harness puts its own words in front of the first line.
+fn said(line: &str, word: &str) -> Option<usize> {
+    line.split_once(word)?.1.trim().parse().ok()
+}
+
+/// What a child said that was killed some microseconds after its first word. A line that was cut short says nothing.
+fn said_before_killed(child: &str, folder: &Utf8Path, microseconds: usize) -> Vec<String> {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args([child, "--exact", "--nocapture", "--test-threads=1"])
+        .env(FOLDER, folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut from = BufReader::new(child.stdout.take().unwrap());
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    while from.read_line(&mut line).unwrap() > 0 {
+        lines.push(std::mem::take(&mut line));
+        if lines.last().is_some_and(|line| line.contains("put ")) {
+            break;
+        }
+    }
+    std::thread::sleep(Duration::from_micros(microseconds as u64));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    while from.read_line(&mut line).unwrap() > 0 {
+        lines.push(std::mem::take(&mut line));
+    }
+    lines.retain(|line| line.ends_with('\n'));
+    lines
 }
 
 fn check(folder: &Utf8Path, put: &BTreeSet<usize>, removed: &BTreeSet<usize>, kill: usize) {

@@ -238,6 +238,82 @@ fn damage_is_found_and_a_damaged_graph_is_not_used() {
 }
 
 #[test]
+fn compacting_gives_back_what_nobody_can_find_and_changes_no_answer() {
+    let collection = collection(600, 50);
+    let engine = &collection.engine;
+    for video in 0..80 {
+        assert!(engine.remove(&entry(video).id).unwrap());
+    }
+    let again = engine.moments(&entry(100).id).unwrap().unwrap();
+    engine.put(&entry(100), &again).unwrap();
+    engine.note(&entry(101).id, VideoState::Vanished, &["kept".to_owned()]).unwrap();
+    engine.settle(Settling::Fully, &mut |_, _| {}).unwrap();
+    let reader = Embedded::open(&collection.folder).unwrap();
+    let answers = |engine: &Embedded, effort| -> Vec<Vec<Hit>> {
+        queries(20).iter().map(|query| engine.nearest(query, &ask(10, effort)).unwrap()).collect()
+    };
+    let (exact, before) = (answers(engine, Effort::Exact), engine.status().unwrap());
+    let old_graph = std::fs::read(collection.folder.join("graph-1.hnsw")).unwrap();
+    let old_name = std::fs::read(collection.folder.join("graph.json")).unwrap();
+    assert_eq!(before.dead, 81 * 50);
+    // Two bytes a number and sixteen a span, at least.
+    assert!(before.waste.unwrap() >= 81 * 50 * (2 * WIDTH as u64 + 16));
+    let length = || std::fs::metadata(collection.folder.join("moments.log")).unwrap().len();
+    let length_before = length();
+
+    engine.compact(&mut |_, _| {}).unwrap();
+    let after = engine.status().unwrap();
+    assert_eq!(length_before - length(), before.waste.unwrap());
+    assert_eq!((after.dead, after.waste), (0, Some(0)));
+    assert_eq!((after.videos, after.vanished, after.moments), (before.videos, before.vanished, before.moments));
+    assert_eq!(after.in_graph, 520 * 50, "a vanished video's moments are kept");
+    assert_eq!(answers(engine, Effort::Exact), exact);
+    assert!(recall(&collection, &queries(20), Effort::Expansion(512)) > 0.95);
+    assert_eq!(engine.verify(&mut |_, _| {}).unwrap(), []);
+    assert_eq!(engine.video(&entry(101).id).unwrap().unwrap().tags, ["kept"]);
+
+    // A reader keeps what it has mapped, and begins anew when it looks again.
+    assert_eq!(answers(&reader, Effort::Exact), exact);
+    reader.refresh().unwrap();
+    assert_eq!(reader.status().unwrap(), after);
+    assert_eq!(answers(&reader, Effort::Approximate), answers(engine, Effort::Approximate));
+    assert_eq!(Embedded::open(&collection.folder).unwrap().status().unwrap(), after);
+
+    // Killed behind the new log and before its graph: the old one numbers other moments and is not used.
+    std::fs::write(collection.folder.join("graph-1.hnsw"), old_graph).unwrap();
+    std::fs::write(collection.folder.join("graph.json"), old_name).unwrap();
+    let without = Embedded::open(&collection.folder).unwrap();
+    assert_eq!(without.status().unwrap().in_graph, 0);
+    assert_eq!(answers(&without, Effort::Approximate), exact);
+    assert_eq!(without.verify(&mut |_, _| {}).unwrap(), []);
+    without.settle(Settling::WhenWorthIt, &mut |_, _| {}).unwrap();
+    assert_eq!(without.status().unwrap().in_graph, 520 * 50);
+}
+
+#[test]
+fn a_compaction_that_was_cut_short_is_forgotten_and_a_damaged_video_is_not_hidden_by_one() {
+    let collection = collection(5, 20);
+    assert!(collection.engine.remove(&entry(0).id).unwrap());
+    collection.engine.settle(Settling::WhenWorthIt, &mut |_, _| {}).unwrap();
+    let unfinished = collection.folder.join("moments.part");
+    std::fs::write(&unfinished, "half a log").unwrap();
+    let engine = Embedded::open(&collection.folder).unwrap();
+    assert_eq!(engine.verify(&mut |_, _| {}).unwrap(), []);
+    engine.put(&entry(7), &[]).unwrap();
+    assert!(!unfinished.exists());
+    drop(engine);
+    let log = collection.folder.join("moments.log");
+    let mut bytes = std::fs::read(&log).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&log, &bytes).unwrap();
+    let engine = Embedded::open(&collection.folder).unwrap();
+    assert!(matches!(engine.compact(&mut |_, _| {}), Err(SearchError::Damaged { .. })));
+    assert!(!unfinished.exists());
+    assert_eq!(std::fs::read(&log).unwrap(), bytes);
+}
+
+#[test]
 fn embeddings_of_another_width_are_refused() {
     let collection = collection(1, 1);
     let wrong = Embedding::unit(vec![1.0; 3]).unwrap();

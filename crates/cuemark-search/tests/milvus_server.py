@@ -2,6 +2,10 @@
 
 Keeps its data in FOLDER and its unpacked program in PROGRAMS. Says `READY PROCESS` on standard output once it answers, and
 stops the server when standard input ends, so that no server outlives a test that died.
+
+The server listens on every interface of the machine while a test runs, and no setting keeps it from that: `ip` of its parts
+(`proxy.ip`, `queryNode.ip` and so on) names what they tell each other, and with all of them at 127.0.0.1 version 2.3.5 still
+opens its ports on `*`. Only its etcd keeps to loopback. Nothing but random numbers is put into it.
 """
 
 import os

@@ -76,6 +76,15 @@ pub(crate) enum Action {
         #[command(flatten)]
         print: Print,
     },
+    /// Give back the room of removed and replaced videos; `status` says how much that is.
+    ///
+    /// Searching goes on meanwhile. A compaction that is killed leaves the index as it was or as it should be, never between.
+    Compact {
+        #[command(flatten)]
+        index: IndexArg,
+        #[command(flatten)]
+        print: Print,
+    },
     Eval(index_eval::Args),
 }
 
@@ -135,6 +144,7 @@ pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
         Action::Remove { index, videos, print } => remove(&index, &videos, print),
         Action::Status { index, videos, print } => status(&index, videos, print),
         Action::Verify { index, repair, print } => verify(&index, repair, print),
+        Action::Compact { index, print } => compact(&index, print),
         Action::Eval(args) => index_eval::run(&args),
     }
 }
@@ -247,10 +257,13 @@ fn status(index: &IndexArg, list: bool, print: Print) -> anyhow::Result<Outcome>
             vec!["vanished".to_owned(), thousands(status.vanished)],
             vec!["moments".to_owned(), thousands(status.moments)],
             vec!["in the graph".to_owned(), thousands(status.in_graph)],
-            vec!["dead".to_owned(), thousands(status.dead)],
         ];
-        if let Some(bytes) = status.bytes {
-            rows.push(vec!["on disk".to_owned(), format!("{:.1} MB", bytes as f64 / 1e6)]);
+        // A server does not say what removed videos still take.
+        if status.waste.is_some() {
+            rows.push(vec!["dead".to_owned(), thousands(status.dead)]);
+        }
+        for (what, bytes) in [("on disk", status.bytes), ("of that wasted", status.waste)] {
+            rows.extend(bytes.map(|bytes| vec![what.to_owned(), megabytes(bytes)]));
         }
         for entry in &videos {
             let state = if entry.state == VideoState::Vanished { " (vanished)" } else { "" };
@@ -258,6 +271,27 @@ fn status(index: &IndexArg, list: bool, print: Print) -> anyhow::Result<Outcome>
             rows.push(vec![entry.id.to_string(), format!("{:.1} s{tags}{state}", entry.duration)]);
         }
         output::text_table(&["", ""], &rows)
+    })
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+fn compact(index: &IndexArg, print: Print) -> anyhow::Result<Outcome> {
+    let opened = index.open(None)?;
+    let before = opened.engine().status()?;
+    let bar = progress::bar(0, "compacting");
+    opened.compact(&mut |done, all| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    })?;
+    bar.finish_and_clear();
+    let after = opened.engine().status()?;
+    let freed = before.bytes.unwrap_or(0).saturating_sub(after.bytes.unwrap_or(0));
+    print.result(&json!({ "freed": freed, "status": after }), || match freed {
+        0 => "nothing is wasted".to_owned(),
+        freed => format!("gave back {}; {} are left", megabytes(freed), megabytes(after.bytes.unwrap_or(0))),
     })
 }
 

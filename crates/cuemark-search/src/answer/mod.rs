@@ -3,23 +3,26 @@
 //! 1. The sentence becomes an embedding, moved away from what is not wanted.
 //! 2. The engine proposes candidates.
 //! 3. Every moment of the best videos is scored: their full maps.
-//! 4. Overlapping answers of one video are merged: [`cuemark_core::Nms`] at the question's threshold.
+//! 4. Overlapping answers of one video are merged: non-maximum suppression at the question's threshold, and of those that
+//!    differ by a clip the best one.
 //! 5. Scores become probabilities, and each answer says which words it hangs on.
 
 mod background;
 mod calibration;
 mod explain;
 mod json;
+mod merge;
 mod question;
 mod reliability;
 mod right;
 
-use cuemark_core::{Moment, Nms, Span, VideoId};
+use cuemark_core::{Moment, Span, VideoId};
 use rustc_hash::FxHashMap;
 
 pub(crate) use background::{Background, Spread};
 pub use calibration::{Calibration, fit_calibration};
 pub use explain::{MatchedConcept, MatchedWord};
+pub(crate) use merge::distinct;
 pub use question::{Question, Stages};
 pub use reliability::{Reliability, ReliabilityBin};
 pub use right::RightMoments;
@@ -97,9 +100,9 @@ impl Index {
             hits.extend(found);
         }
         rank(&mut hits, usize::MAX);
-        let nms = Nms { limit: question.limit, ..Nms::new(question.nms) };
-        let kept = nms.keep_by(hits.len(), |place| (Some(&hits[place].video), hits[place].span));
-        let kept: Vec<Hit> = kept.into_iter().map(|place| hits[place].clone()).collect();
+        let spans: Vec<(&VideoId, Span)> = hits.iter().map(|hit| (&hit.video, hit.span)).collect();
+        let kept = distinct(&spans, question.nms, question.limit);
+        let kept: Vec<Hit> = kept.into_iter().filter_map(|place| hits.get(place).cloned()).collect();
         asked.finish(kept)
     }
 

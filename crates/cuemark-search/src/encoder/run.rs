@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{ClipLen, Nms, Span, VideoId};
+use cuemark_core::{ClipLen, Span, VideoId};
 use cuemark_features::{FeatureSource, Features, OpenOptions, RowTime};
 use cuemark_tensor::Device;
 use cuemark_train::{Embedder, RunFolder};
 use cuemark_world::sight::Strength;
 
 use super::{EmbeddedVideo, Encoder};
-use crate::answer::{ANSWER_NMS, Background, Calibration, RightMoments, fit_calibration};
+use crate::answer::{ANSWER_NMS, Background, Calibration, RightMoments, distinct, fit_calibration};
 use crate::engine::evenly;
 use crate::media::{self, WorldFrames};
 use crate::{Embedding, Moment, Result, SearchError};
@@ -158,7 +158,11 @@ impl Encoder for RunEncoder {
         let Ok(videos) = data.split(&data.val) else { return Ok(None) };
         let mut moments: Vec<(VideoId, Moment)> = Vec::new();
         for video in &videos.videos {
-            let embedded = self.stored(&video.id)?;
+            // The run's own features: a store that was named for other videos may have others under the same name.
+            let embedded = match self.embedder.stored(&video.id)? {
+                Some((features, clip)) => self.of_features(&features, clip, features.rows() as f64 * clip.seconds())?,
+                None => self.stored(&video.id)?,
+            };
             moments.extend(embedded.moments.into_iter().map(|moment| (video.id.clone(), moment)));
         }
         let sample = evenly(Background::SIZE, moments.len()).filter_map(|place| moments.get(place));
@@ -186,9 +190,8 @@ impl Encoder for RunEncoder {
 
 /// The answers of a ranked list that a person would see.
 fn shown(ranked: &[(VideoId, Span, f32)]) -> impl Iterator<Item = &(VideoId, Span, f32)> {
-    let nms = Nms { limit: CALIBRATION_ANSWERS, ..Nms::new(ANSWER_NMS) };
-    let at = |place: usize| ranked.get(place).map_or((None, Span::whole(0.0)), |(video, span, _)| (Some(video), *span));
-    nms.keep_by(ranked.len(), at).into_iter().filter_map(|place| ranked.get(place))
+    let spans: Vec<(&VideoId, Span)> = ranked.iter().map(|(video, span, _)| (video, *span)).collect();
+    distinct(&spans, ANSWER_NMS, CALIBRATION_ANSWERS).into_iter().filter_map(|place| ranked.get(place))
 }
 
 /// The run folder as a path.

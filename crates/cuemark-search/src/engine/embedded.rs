@@ -11,10 +11,10 @@ use cuemark_formats::{Overwrite, WholeFile};
 use rayon::prelude::*;
 
 use super::graph::{self, Graph, GraphFile};
-use super::log::{self, Meta};
+use super::log::{self, Head, Meta};
 use super::snapshot::{Put, Snapshot, widen};
-use super::{Effort, Engine, EngineUrl, Fault, Hit, Moment, Nearest, Settling, Status, evenly, rank};
-use crate::{Embedding, Result, SearchError, VideoEntry, VideoState, dot};
+use super::{Effort, Engine, EngineUrl, Fault, Hit, Moment, Nearest, Settling, Status, compact, evenly, looking, rank};
+use crate::{Embedding, Result, SearchError, VideoEntry, VideoState};
 
 /// The log's name in the folder.
 const LOG: &str = "moments.log";
@@ -24,10 +24,6 @@ const LOCK: &str = "lock";
 const FEW: usize = 20_000;
 /// Candidates that the graph proposes at least; they are scored again with the log's numbers.
 const EXPANSION: usize = 256;
-/// Candidates per wanted moment that are scored again with the log's numbers.
-const RESCORED: usize = 4;
-/// The fewest candidates that are.
-const LEAST_RESCORED: usize = 40;
 
 /// The engine that needs nothing else: a folder with a log and a graph. Many may read while one writes.
 pub struct Embedded {
@@ -57,7 +53,7 @@ impl Embedded {
     /// When there is one already and it may not be replaced, or the folder cannot be written.
     pub fn create(folder: &Utf8Path, width: usize, overwrite: Overwrite) -> Result<Self> {
         std::fs::create_dir_all(folder).map_err(SearchError::io("make", folder))?;
-        WholeFile::write_all_to(folder.join(LOG), overwrite, &log::head(width))?;
+        WholeFile::write_all_to(folder.join(LOG), overwrite, &log::head(Head { width, generation: 0 }))?;
         if folder.join(graph::FILE).exists() {
             // A graph of the log that was replaced.
             std::fs::remove_file(folder.join(graph::FILE))
@@ -110,8 +106,9 @@ impl Embedded {
             let file = File::open(&path).map_err(SearchError::io("open", &path))?;
             let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
             let snapshot = state.snapshot.refreshed(&file, &path)?;
+            let named = GraphFile::read(&self.folder);
             let known =
-                state.graph.as_ref().filter(|graph| Some(&graph.file) == GraphFile::read(&self.folder).as_ref());
+                state.graph.as_ref().filter(|graph| Some(&graph.file) == named.as_ref() && graph.file.fits(&snapshot));
             let graph = known.cloned().or_else(|| Graph::open(&self.folder, &snapshot).map(Arc::new));
             *state = Arc::new(State { snapshot, graph });
         }
@@ -122,10 +119,10 @@ impl Embedded {
     fn append(&self, record: &[u8]) -> Result<()> {
         let path = self.folder.join(LOG);
         let mut guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        if guard.is_none() {
-            *guard = Some(self.start_writing(&path)?);
-        }
-        let Some(writer) = guard.as_mut() else { return Ok(()) };
+        let writer = match guard.as_mut() {
+            Some(writer) => writer,
+            None => guard.insert(self.start_writing(&path)?),
+        };
         let written = writer.log.write_all(record).and_then(|()| writer.log.sync_data());
         if let Err(source) = written {
             // Whatever has arrived of it must not be taken for a record.
@@ -135,6 +132,41 @@ impl Embedded {
         }
         writer.end += record.len() as u64;
         self.stale.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// A video and its moments as one record.
+    fn record(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<Vec<u8>> {
+        let expected = self.width();
+        if let Some(wrong) = moments.iter().find(|moment| moment.embedding.width() != expected) {
+            return Err(SearchError::Width { expected, found: wrong.embedding.width() });
+        }
+        if moments.len() > log::MOST_ROWS {
+            return Err(SearchError::Question {
+                problem: format!("video `{}` has {} moments, more than an index holds of one", entry.id, moments.len()),
+                hint: "cut the video into parts",
+            });
+        }
+        let spans: Vec<[f64; 2]> = moments.iter().map(|moment| [moment.span.start(), moment.span.end()]).collect();
+        let numbers: Vec<f32> = moments.iter().flat_map(|moment| moment.embedding.numbers()).copied().collect();
+        Ok(log::encode(&Meta::Put(entry.clone()), &spans, &log::halves(&numbers)))
+    }
+
+    /// Derives a graph when that is worth it; the one who calls this is the writer.
+    fn derive(&self, how: Settling, progress: &mut dyn FnMut(usize, usize)) -> Result<()> {
+        let state = self.state()?;
+        let covered = state.graph.as_ref().map_or(0, |graph| graph.file.rows);
+        let rest = state.snapshot.rows() - covered;
+        let worth_it = match how {
+            Settling::WhenWorthIt => rest > FEW,
+            Settling::Fully => rest > 0,
+            Settling::Anew => state.snapshot.rows() > 0,
+        };
+        if worth_it {
+            let earlier = state.graph.as_deref().filter(|_| how != Settling::Anew);
+            Graph::derive(&self.folder, &state.snapshot, earlier, progress)?;
+            self.stale.store(true, Ordering::Release);
+        }
         Ok(())
     }
 
@@ -152,90 +184,15 @@ impl Embedded {
         let log = OpenOptions::new().read(true).append(true).open(path).map_err(SearchError::io("open", path))?;
         self.stale.store(true, Ordering::Release);
         let end = self.state()?.snapshot.end as u64;
+        let unfinished = self.folder.join(compact::UNFINISHED);
+        if unfinished.exists() {
+            std::fs::remove_file(&unfinished).map_err(SearchError::io("remove", &unfinished))?;
+        }
         // What an earlier writer left unfinished was never acknowledged.
         log.set_len(end).map_err(SearchError::io("cut", path))?;
         log.sync_all().map_err(SearchError::io("write", path))?;
         Ok(Writer { log, end, _lock: lock_file })
     }
-
-    fn hit(snapshot: &Snapshot, put: &Put, row: usize, score: f32) -> Hit {
-        Hit { video: put.entry.id.clone(), span: snapshot.span(put, row), score }
-    }
-
-    /// Scores every admitted moment at or after `first_row`.
-    fn look_at_all(snapshot: &Snapshot, query: &Embedding, ask: &Nearest, first_row: usize) -> Vec<Hit> {
-        let width = snapshot.width();
-        let puts: Vec<&Put> = snapshot
-            .puts
-            .iter()
-            .filter(|put| put.first_row + put.rows > first_row && put.is_found() && ask.filter.admits(&put.entry))
-            .collect();
-        let best_of = |put: &&Put| {
-            let scored = (put.first_row..).zip(scores(snapshot.vectors(put), width, query));
-            let admitted =
-                scored.filter(|(row, _)| *row >= first_row && ask.filter.admits_span(snapshot.span(put, *row)));
-            let best = best(admitted.collect(), ask.count);
-            best.into_iter().map(|(row, score)| Self::hit(snapshot, put, row, score)).collect::<Vec<_>>()
-        };
-        let mut hits: Vec<Hit> = puts.par_iter().flat_map_iter(best_of).collect();
-        rank(&mut hits, ask.count);
-        hits
-    }
-
-    /// What the graph proposes, scored with the log's numbers.
-    fn through_graph(
-        graph: &Graph,
-        snapshot: &Snapshot,
-        query: &Embedding,
-        ask: &Nearest,
-        expansion: usize,
-    ) -> Vec<Hit> {
-        let everywhere = ask.filter.is_everywhere();
-        let admitted: Vec<bool> = if everywhere {
-            Vec::new()
-        } else {
-            snapshot.puts.iter().map(|put| put.is_found() && ask.filter.admits(&put.entry)).collect()
-        };
-        let admits = |row: usize| {
-            snapshot.put_of(row).is_some_and(|(place, put)| {
-                let video = if everywhere { put.is_found() } else { admitted.get(place).copied().unwrap_or(false) };
-                video && (ask.filter.within.is_none() || ask.filter.admits_span(snapshot.span(put, row)))
-            })
-        };
-        let mut buffer = vec![0f32; snapshot.width()];
-        let score = |row: usize| {
-            widen(snapshot.vector(row), &mut buffer);
-            (row, dot(&buffer, query.numbers()))
-        };
-        let mut proposed = graph.nearest(query.numbers(), expansion.max(ask.count), admits);
-        // Eight bits put the best among the first few; only those are worth a look into the log.
-        proposed.truncate((RESCORED * ask.count).max(LEAST_RESCORED));
-        let best = best(proposed.into_iter().map(score).collect(), ask.count);
-        let hit = |(row, score)| snapshot.put_of(row).map(|(_, put)| Self::hit(snapshot, put, row, score));
-        best.into_iter().filter_map(hit).collect()
-    }
-}
-
-/// The `count` best of numbered scores in no promised order, and all that tie with the last of them.
-fn best(mut scored: Vec<(usize, f32)>, count: usize) -> Vec<(usize, f32)> {
-    if count == 0 {
-        return Vec::new();
-    }
-    if scored.len() > count {
-        let (_, &mut (_, least), _) = scored.select_nth_unstable_by(count - 1, |a, b| b.1.total_cmp(&a.1));
-        scored.retain(|(_, score)| *score >= least);
-    }
-    scored
-}
-
-/// The product of every row of `halves` with the query, in order.
-fn scores(halves: &[half::f16], width: usize, query: &Embedding) -> Vec<f32> {
-    let mut buffer = vec![0f32; width];
-    let score = |row: &[half::f16]| {
-        widen(row, &mut buffer);
-        dot(&buffer, query.numbers())
-    };
-    halves.chunks_exact(width.max(1)).map(score).collect()
 }
 
 impl Engine for Embedded {
@@ -260,19 +217,13 @@ impl Engine for Embedded {
     }
 
     fn put(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<()> {
-        let expected = self.width();
-        if let Some(wrong) = moments.iter().find(|moment| moment.embedding.width() != expected) {
-            return Err(SearchError::Width { expected, found: wrong.embedding.width() });
-        }
-        if moments.len() > log::MOST_ROWS {
-            return Err(SearchError::Question {
-                problem: format!("video `{}` has {} moments, more than an index holds of one", entry.id, moments.len()),
-                hint: "cut the video into parts",
-            });
-        }
-        let spans: Vec<[f64; 2]> = moments.iter().map(|moment| [moment.span.start(), moment.span.end()]).collect();
-        let numbers: Vec<f32> = moments.iter().flat_map(|moment| moment.embedding.numbers()).copied().collect();
-        self.append(&log::encode(&Meta::Put(entry.clone()), &spans, &log::halves(&numbers)))
+        self.append(&self.record(entry, moments)?)
+    }
+
+    fn put_all(&self, videos: &[(VideoEntry, Vec<Moment>)]) -> Result<()> {
+        let records = videos.par_iter().map(|(entry, moments)| self.record(entry, moments));
+        let records: Vec<Vec<u8>> = records.collect::<Result<_>>()?;
+        if records.is_empty() { Ok(()) } else { self.append(&records.concat()) }
     }
 
     fn note(&self, id: &VideoId, state: VideoState, tags: &[String]) -> Result<bool> {
@@ -292,27 +243,35 @@ impl Engine for Embedded {
     }
 
     fn settle(&self, how: Settling, progress: &mut dyn FnMut(usize, usize)) -> Result<()> {
-        {
-            let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-            if writer.is_none() {
-                *writer = Some(self.start_writing(&self.folder.join(LOG))?);
-            }
+        let path = self.folder.join(LOG);
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if writer.is_none() {
+            *writer = Some(self.start_writing(&path)?);
         }
-        let state = self.state()?;
-        let covered = state.graph.as_ref().map_or(0, |graph| graph.file.rows);
-        let rest = state.snapshot.rows() - covered;
-        let worth_it = match how {
-            Settling::WhenWorthIt => rest > FEW,
-            Settling::Fully => rest > 0,
-            Settling::Anew => state.snapshot.rows() > 0,
-        };
-        if worth_it {
-            let earlier = state.graph.as_deref().filter(|_| how != Settling::Anew);
-            Graph::derive(&self.folder, &state.snapshot, earlier, progress)?;
-            self.stale.store(true, Ordering::Release);
-        }
+        drop(writer);
+        self.derive(how, progress)?;
         // Others may write now.
         *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(())
+    }
+
+    fn compact(&self, progress: &mut dyn FnMut(usize, usize)) -> Result<()> {
+        let path = self.folder.join(LOG);
+        // Nobody else adds anything until the new log is there: the writer is kept for as long as this takes.
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = match writer.take() {
+            Some(writer) => writer,
+            None => self.start_writing(&path)?,
+        };
+        let state = self.state()?;
+        if state.snapshot.waste() > 0 {
+            compact::replace(&self.folder, &path, &state.snapshot, progress)?;
+            self.stale.store(true, Ordering::Release);
+            // Small collections are looked at one by one, as before.
+            let how = if state.graph.is_some() { Settling::Anew } else { Settling::WhenWorthIt };
+            self.derive(how, progress)?;
+        }
+        drop(lock);
         Ok(())
     }
 
@@ -323,7 +282,7 @@ impl Engine for Embedded {
             return Err(SearchError::Width { expected: snapshot.width(), found: query.width() });
         }
         let expansion = match ask.effort {
-            Effort::Exact => return Ok(Self::look_at_all(snapshot, query, ask, 0)),
+            Effort::Exact => return Ok(looking::look_at_all(snapshot, query, ask, 0)),
             Effort::Approximate => EXPANSION,
             Effort::Expansion(expansion) => expansion,
         };
@@ -334,11 +293,11 @@ impl Engine for Embedded {
             snapshot.puts.iter().filter(admitted).map(|put| put.rows).sum()
         };
         let Some(graph) = state.graph.as_ref().filter(|_| candidates > FEW) else {
-            return Ok(Self::look_at_all(snapshot, query, ask, 0));
+            return Ok(looking::look_at_all(snapshot, query, ask, 0));
         };
-        let mut hits = Self::through_graph(graph, snapshot, query, ask, expansion);
+        let mut hits = looking::through_graph(graph, snapshot, query, ask, expansion);
         if graph.file.rows < snapshot.rows() {
-            hits.extend(Self::look_at_all(snapshot, query, ask, graph.file.rows));
+            hits.extend(looking::look_at_all(snapshot, query, ask, graph.file.rows));
         }
         rank(&mut hits, ask.count);
         Ok(hits)
@@ -361,7 +320,7 @@ impl Engine for Embedded {
         let state = self.state()?;
         let snapshot = &state.snapshot;
         let Some(put) = snapshot.live(id) else { return Ok(None) };
-        let scores = scores(snapshot.vectors(put), snapshot.width(), query);
+        let scores = looking::scores(snapshot.vectors(put), snapshot.width(), query);
         let rows = put.first_row..put.first_row + put.rows;
         Ok(Some(rows.map(|row| snapshot.span(put, row)).zip(scores).collect()))
     }
@@ -400,6 +359,7 @@ impl Engine for Embedded {
                 }
             }
         }
+        status.waste = Some(state.snapshot.waste() as u64);
         status.bytes = Some(state.snapshot.end as u64 + state.graph.as_ref().map_or(0, |graph| graph.bytes()));
         Ok(status)
     }
@@ -415,7 +375,7 @@ impl Engine for Embedded {
             let place = self.folder.join(graph::FILE).to_string();
             if let Some(problem) = file.problem(&self.folder) {
                 faults.push(Fault { place, problem: format!("the graph it names {problem}") });
-            } else if file.rows > state.snapshot.rows() {
+            } else if file.generation == state.snapshot.generation() && !file.fits(&state.snapshot) {
                 faults.push(Fault { place, problem: "the graph covers more moments than the log has".to_owned() });
             }
         }

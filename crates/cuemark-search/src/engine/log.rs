@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! file    = head(64) record*
-//! head    = "CUEMARKMOMENTS01" width:u32 crc:u32 zeros
+//! head    = "CUEMARKMOMENTS01" width:u32 crc:u32 generation:u32 crc(generation):u32 zeros
 //! record  = header(40) meta pad64 spans pad64 vectors pad64
 //! header  = "CREC" kind:u32 meta:u32 rows:u32 crc(meta):u32 crc(spans vectors):u32 zeros(12) crc(header):u32
 //! ```
@@ -12,6 +12,9 @@
 //! A record counts once all of it is on disk (`fsync`) and no sooner. A process that dies while appending leaves the first
 //! part of a record at the end of the file: that is no damage, it was never acknowledged, and the next writer cuts it off.
 //! Anything else that does not fit its checksum is damage and is said so.
+//!
+//! A log is replaced whole by one of the next generation when it is compacted; one that never was is of generation 0 and has
+//! zeros there.
 
 use std::ops::Range;
 
@@ -67,17 +70,30 @@ pub(crate) enum Read {
     Damage(String),
 }
 
+/// What the head of a log says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// Numbers per embedding.
+    pub(crate) width: usize,
+    /// How often the log was compacted.
+    pub(crate) generation: u32,
+}
+
 /// The head of a log.
-pub(crate) fn head(width: usize) -> Vec<u8> {
+pub(crate) fn head(Head { width, generation }: Head) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend((width as u32).to_le_bytes());
     bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
+    if generation > 0 {
+        bytes.extend(generation.to_le_bytes());
+        bytes.extend(crc32fast::hash(&generation.to_le_bytes()).to_le_bytes());
+    }
     bytes.resize(ALIGN, 0);
     bytes
 }
 
-/// Numbers per embedding, from the head of a log; what is wrong with it otherwise.
-pub(crate) fn read_head(bytes: &[u8]) -> Result<usize, &'static str> {
+/// The head of a log; what is wrong with it otherwise.
+pub(crate) fn read_head(bytes: &[u8]) -> Result<Head, &'static str> {
     let (Some(text), Some(crc)) = (bytes.get(..20), number(bytes, 20)) else { return Err("too short for a log") };
     if !text.starts_with(MAGIC) {
         return Err("not the head of a log of this version");
@@ -85,7 +101,11 @@ pub(crate) fn read_head(bytes: &[u8]) -> Result<usize, &'static str> {
     if crc32fast::hash(text) != crc {
         return Err("the head does not fit its checksum");
     }
-    Ok(number(bytes, 16).unwrap_or(0) as usize)
+    let (generation, crc) = (number(bytes, 24).unwrap_or(0), number(bytes, 28).unwrap_or(0));
+    if (generation, crc) != (0, 0) && crc32fast::hash(&generation.to_le_bytes()) != crc {
+        return Err("the generation in the head does not fit its checksum");
+    }
+    Ok(Head { width: number(bytes, 16).unwrap_or(0) as usize, generation })
 }
 
 /// Where the first record begins.
@@ -93,26 +113,31 @@ pub(crate) const FIRST: usize = ALIGN;
 
 /// A record as bytes. `vectors` holds `spans.len()` rows.
 pub(crate) fn encode(meta: &Meta, spans: &[[f64; 2]], vectors: &[f16]) -> Vec<u8> {
-    let text = serde_json::to_vec(meta).unwrap_or_default();
     let mut body: Vec<u8> = spans.iter().flatten().flat_map(|seconds| seconds.to_le_bytes()).collect();
     pad(&mut body);
     body.reserve(2 * vectors.len() + ALIGN);
     body.extend(vectors.iter().flat_map(|number| number.to_le_bytes()));
     pad(&mut body);
+    encode_body(meta, spans.len(), &body)
+}
+
+/// A record with the moments of another, as they lie there.
+pub(crate) fn encode_body(meta: &Meta, rows: usize, body: &[u8]) -> Vec<u8> {
+    let text = serde_json::to_vec(meta).unwrap_or_default();
     let kind: u32 = match meta {
         Meta::Put(_) => 1,
         Meta::Note { .. } => 2,
         Meta::Remove { .. } => 3,
     };
     let mut bytes = RECORD.to_vec();
-    for number in [kind, text.len() as u32, spans.len() as u32, crc32fast::hash(&text), crc32fast::hash(&body)] {
+    for number in [kind, text.len() as u32, rows as u32, crc32fast::hash(&text), crc32fast::hash(body)] {
         bytes.extend(number.to_le_bytes());
     }
     bytes.resize(HEADER - 4, 0);
     bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
     bytes.extend(&text);
     pad(&mut bytes);
-    bytes.extend(&body);
+    bytes.extend(body);
     bytes
 }
 
@@ -192,7 +217,7 @@ mod tests {
             state: VideoState::Present,
         };
         let vectors = halves(&[0.25, -0.5, 1.0, 0.125, 0.0, 2.0]);
-        let mut bytes = head(3);
+        let mut bytes = head(Head { width: 3, generation: 0 });
         let mut ends = vec![bytes.len()];
         for record in [
             encode(&Meta::Put(entry("a")), &[[0.0, 1.5], [1.0, 9.0]], &vectors),
@@ -220,7 +245,7 @@ mod tests {
     #[test]
     fn records_are_read_back_as_they_were_written() {
         let (bytes, ends) = log();
-        assert_eq!(read_head(&bytes), Ok(3));
+        assert_eq!(read_head(&bytes), Ok(Head { width: 3, generation: 0 }));
         assert_eq!(walk(&bytes), Ok((bytes.len(), 3)));
         let Read::Record(first) = read(&bytes, FIRST, 3) else { panic!("a record") };
         assert_eq!(first.end, ends[1]);
@@ -251,6 +276,18 @@ mod tests {
             let is_padding =
                 [FIRST, ends[1]].iter().any(|first| (meta_end(*first)..aligned(meta_end(*first))).contains(&place));
             assert_eq!(padding, is_padding, "{place}");
+        }
+    }
+
+    #[test]
+    fn a_head_says_how_often_the_log_was_compacted_and_notices_a_changed_byte() {
+        let said = Head { width: 7, generation: 12 };
+        let bytes = head(said);
+        assert_eq!((bytes.len(), read_head(&bytes)), (FIRST, Ok(said)));
+        for place in 0..32 {
+            let mut changed = bytes.clone();
+            changed[place] ^= 0x10;
+            assert!(read_head(&changed).is_err(), "{place}");
         }
     }
 

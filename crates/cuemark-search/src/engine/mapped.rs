@@ -18,7 +18,8 @@ impl Mapped {
         }
         // SAFETY: the mapping is read-only. Logs only grow: the one writer, kept alone by a lock, appends behind the mapped
         // part and cuts off nothing but an unfinished tail, which readers never look into (they stop at the first record
-        // that is not whole). Bounds are checked against the mapped length.
+        // that is not whole). A compacted log is another file under the same name; the mapped one stays as it is until
+        // nobody maps it. Bounds are checked against the mapped length.
         #[allow(unsafe_code)]
         let map = unsafe { Mmap::map(file)? };
         Ok(Self(Some(map)))

@@ -1,9 +1,11 @@
 //! What keeps the moments and finds the nearest: one trait, chosen by address.
 
+mod compact;
 mod embedded;
 mod evenly;
 mod graph;
 mod log;
+mod looking;
 mod mapped;
 #[cfg(feature = "milvus")]
 mod milvus;
@@ -91,6 +93,15 @@ pub trait Engine: Send + Sync {
     /// When somebody else is writing, an embedding has the wrong width, or the engine cannot be written.
     fn put(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<()>;
 
+    /// Adds several videos in order, as [`Engine::put`] would, and waits for the disk once: all of them are safe when this
+    /// returns. Killed before, an engine has the first so many of them.
+    ///
+    /// # Errors
+    /// As [`Engine::put`].
+    fn put_all(&self, videos: &[(VideoEntry, Vec<Moment>)]) -> Result<()> {
+        videos.iter().try_for_each(|(entry, moments)| self.put(entry, moments))
+    }
+
     /// Changes what is known about a video and keeps its moments; `false` when it is not there.
     ///
     /// # Errors
@@ -108,6 +119,13 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// As [`Engine::put`].
     fn settle(&self, how: Settling, progress: &mut dyn FnMut(usize, usize)) -> Result<()>;
+
+    /// Gives back the room of removed and replaced videos, and derives anew what makes search fast. `progress` counts
+    /// videos, then moments.
+    ///
+    /// # Errors
+    /// As [`Engine::put`], and where the engine leaves this to somebody else.
+    fn compact(&self, progress: &mut dyn FnMut(usize, usize)) -> Result<()>;
 
     /// The moments with the largest product with `query`, best first; equal scores in the order of video name, start, end.
     ///
@@ -219,6 +237,8 @@ pub struct Status {
     pub in_graph: usize,
     /// Bytes on disk; `None` where the engine does not say.
     pub bytes: Option<u64>,
+    /// Bytes of those that [`Engine::compact`] gives back at least; `None` where the engine does not say.
+    pub waste: Option<u64>,
 }
 
 /// Something that is not as it was written.

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use cuemark_core::Rng;
-use pulp::Arch;
+use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 
 use super::search::{Scored, Scratch, Scratches, descend, walk};
@@ -65,6 +65,22 @@ pub(super) struct Arrays {
     pub(super) ground: Vec<u32>,
     pub(super) upper_at: Vec<u32>,
     pub(super) upper: Vec<u32>,
+}
+
+/// One moment being put in, compiled as a whole for the processor that it runs on, as a search is.
+struct Putting<'a> {
+    builder: &'a Builder,
+    moment: u32,
+    scratch: &'a mut Scratch,
+}
+
+impl NullaryFnOnce for Putting<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        self.builder.put(self.moment, self.scratch);
+    }
 }
 
 impl Builder {
@@ -142,7 +158,7 @@ impl Builder {
         for chunk in (begin..start + added).collect::<Vec<_>>().chunks(CHUNK) {
             chunk.par_iter().for_each_init(
                 || scratches.take(),
-                |scratch, moment| Arch::new().dispatch(|| self.put(*moment as u32, scratch)),
+                |scratch, moment| Arch::new().dispatch(Putting { builder: self, moment: *moment as u32, scratch }),
             );
             done += chunk.len();
             progress(done, added);

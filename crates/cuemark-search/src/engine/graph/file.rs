@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::build::Arrays;
 use super::{GROUND_LINKS, LEVELS, LINKS, View};
 use crate::engine::mapped::Mapped;
+use crate::engine::snapshot::Snapshot;
 use crate::{Result, SearchError};
 
 /// The file that says which graph counts.
@@ -29,6 +30,9 @@ const ALIGN: usize = 64;
 pub(crate) struct GraphFile {
     /// Counts up with every graph.
     number: u64,
+    /// The generation of the log whose moments it numbers.
+    #[serde(default)]
+    pub(crate) generation: u32,
     /// The first so many moments of the log are in it, save those that were dead when it was made.
     pub(crate) rows: usize,
     /// What 127 stands for.
@@ -45,6 +49,11 @@ impl GraphFile {
 
     fn path(&self, folder: &Utf8Path) -> Utf8PathBuf {
         folder.join(format!("graph-{}.hnsw", self.number))
+    }
+
+    /// Whether it numbers moments of this log; one of an earlier generation numbers others.
+    pub(crate) fn fits(&self, snapshot: &Snapshot) -> bool {
+        self.generation == snapshot.generation() && self.rows <= snapshot.rows()
     }
 
     /// What is wrong with the graph's file.
@@ -128,10 +137,10 @@ impl GraphMap {
     }
 }
 
-/// Puts a graph over the first `rows` moments of the log into the folder, in place of an earlier one.
-pub(super) fn write(folder: &Utf8Path, arrays: &Arrays, rows: usize, scale: f32) -> Result<()> {
+/// Puts a graph over the first `rows` moments of a log of that `generation` into the folder, in place of an earlier one.
+pub(super) fn write(folder: &Utf8Path, arrays: &Arrays, generation: u32, rows: usize, scale: f32) -> Result<()> {
     let number = GraphFile::read(folder).map_or(0, |file| file.number) + 1;
-    let mut file = GraphFile { number, rows, scale, bytes: 0, crc: 0 };
+    let mut file = GraphFile { number, generation, rows, scale, bytes: 0, crc: 0 };
     let (path, unfinished) = (file.path(folder), folder.join(format!("graph-{number}.part")));
     let mut out = Summed::create(&unfinished).map_err(SearchError::io("write", &unfinished))?;
     put(&mut out, arrays).map_err(SearchError::io("write", &unfinished))?;

@@ -44,7 +44,7 @@ impl Graph {
     /// Maps the graph of a folder; `None` when there is none that fits the log.
     pub(crate) fn open(folder: &Utf8Path, snapshot: &Snapshot) -> Option<Self> {
         let file = GraphFile::read(folder)?;
-        if file.rows > snapshot.rows() || file.problem(folder).is_some() {
+        if !file.fits(snapshot) || file.problem(folder).is_some() {
             return None;
         }
         let map = GraphMap::open(&file, folder, snapshot.width())?;
@@ -62,7 +62,7 @@ impl Graph {
         let first = earlier.map_or(0, |earlier| earlier.file.rows);
         let mut builder = build::Builder::new(snapshot.width(), earlier.map(|earlier| earlier.map.view()));
         builder.add(snapshot, first, scale, progress);
-        file::write(folder, &builder.finish(), snapshot.rows(), scale)
+        file::write(folder, &builder.finish(), snapshot.generation(), snapshot.rows(), scale)
     }
 
     /// The `expansion` moments that look nearest, by the eight-bit numbers, best first.

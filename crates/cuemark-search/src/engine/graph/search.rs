@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Mutex, PoisonError};
 
-use pulp::Arch;
+use pulp::{Arch, NullaryFnOnce};
 
 use super::{View, product};
 
@@ -96,10 +96,32 @@ pub(super) fn nearest(
     scratch: &mut Scratch,
     admits: impl Fn(usize) -> bool,
 ) -> Vec<usize> {
-    let Some((entry, top)) = view.entry else { return Vec::new() };
+    let Some(entry) = view.entry else { return Vec::new() };
     let row = |moment: u32| view.rows.get(moment as usize).map(|row| *row as usize);
-    // One dispatch for the whole walk, so that every product inside is compiled for this processor.
-    Arch::new().dispatch(|| {
+    let admits = |moment: u32| row(moment).is_some_and(&admits);
+    Arch::new().dispatch(Search { view, entry, query, expansion, scratch, admits });
+    scratch.take_best().into_iter().filter_map(|scored| row(scored.moment())).collect()
+}
+
+/// One search, compiled as a whole for the processor that it runs on.
+///
+/// Only what is inlined into the dispatching function is compiled so. A closure would not be, whatever stands before it: it is
+/// called through a function of the compiler's that is not marked to be inlined.
+struct Search<'a, A> {
+    view: View<'a>,
+    entry: (u32, usize),
+    query: &'a [i8],
+    expansion: usize,
+    scratch: &'a mut Scratch,
+    admits: A,
+}
+
+impl<A: Fn(u32) -> bool> NullaryFnOnce for Search<'_, A> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Self { view, entry: (entry, top), query, expansion, scratch, admits } = self;
         let mut at = Scored::new(product(query, view.vector(entry)), entry);
         for level in (1..=top).rev() {
             at = descend(query, at, |moment| view.links(moment, level), |moment| view.vector(moment));
@@ -112,10 +134,9 @@ pub(super) fn nearest(
             scratch,
             |moment, each: &mut dyn FnMut(u32)| view.links(moment, 0).iter().for_each(|link| each(*link)),
             |moment| view.vector(moment),
-            |moment| row(moment).is_some_and(&admits),
+            admits,
         );
-    });
-    scratch.take_best().into_iter().filter_map(|scored| row(scored.moment())).collect()
+    }
 }
 
 /// Goes to a better neighbour for as long as there is one.

@@ -244,6 +244,14 @@ impl Engine for Milvus {
         })
     }
 
+    fn compact(&self, _: &mut dyn FnMut(usize, usize)) -> Result<()> {
+        Err(SearchError::Server {
+            url: self.url().to_string(),
+            problem: "a Milvus server compacts its segments by itself".to_owned(),
+            hint: "`cuemark index verify --repair` removes what writers that died left behind",
+        })
+    }
+
     fn nearest(&self, query: &Embedding, ask: &Nearest) -> Result<Vec<Hit>> {
         if query.width() != self.width {
             return Err(SearchError::Width { expected: self.width, found: query.width() });
@@ -281,7 +289,7 @@ impl Engine for Milvus {
         };
         // Removed moments are the server's business: it does not say how many still take room, or how much.
         let (videos, vanished, moments) = (counts.videos, counts.vanished, counts.moments);
-        Ok(Status { videos, vanished, moments, dead: 0, in_graph, bytes: None })
+        Ok(Status { videos, vanished, moments, dead: 0, in_graph, bytes: None, waste: None })
     }
 
     fn verify(&self, progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<Fault>> {

@@ -1,0 +1,90 @@
+//! The nearest moments of a log: all of them looked at, or those that a graph proposes.
+
+use rayon::prelude::*;
+
+use super::graph::Graph;
+use super::snapshot::{Put, Snapshot, widen};
+use super::{Hit, Nearest, rank};
+use crate::{Embedding, dot};
+
+/// Candidates per wanted moment that are scored again with the log's numbers.
+const RESCORED: usize = 4;
+/// The fewest candidates that are.
+const LEAST_RESCORED: usize = 40;
+
+fn hit(snapshot: &Snapshot, put: &Put, row: usize, score: f32) -> Hit {
+    Hit { video: put.entry.id.clone(), span: snapshot.span(put, row), score }
+}
+
+/// Scores every admitted moment at or after `first_row`.
+pub(super) fn look_at_all(snapshot: &Snapshot, query: &Embedding, ask: &Nearest, first_row: usize) -> Vec<Hit> {
+    let width = snapshot.width();
+    let puts: Vec<&Put> = snapshot
+        .puts
+        .iter()
+        .filter(|put| put.first_row + put.rows > first_row && put.is_found() && ask.filter.admits(&put.entry))
+        .collect();
+    let best_of = |put: &&Put| {
+        let scored = (put.first_row..).zip(scores(snapshot.vectors(put), width, query));
+        let admitted = scored.filter(|(row, _)| *row >= first_row && ask.filter.admits_span(snapshot.span(put, *row)));
+        let best = best(admitted.collect(), ask.count);
+        best.into_iter().map(|(row, score)| hit(snapshot, put, row, score)).collect::<Vec<_>>()
+    };
+    let mut hits: Vec<Hit> = puts.par_iter().flat_map_iter(best_of).collect();
+    rank(&mut hits, ask.count);
+    hits
+}
+
+/// What the graph proposes, scored with the log's numbers.
+pub(super) fn through_graph(
+    graph: &Graph,
+    snapshot: &Snapshot,
+    query: &Embedding,
+    ask: &Nearest,
+    expansion: usize,
+) -> Vec<Hit> {
+    let everywhere = ask.filter.is_everywhere();
+    let admitted: Vec<bool> = if everywhere {
+        Vec::new()
+    } else {
+        snapshot.puts.iter().map(|put| put.is_found() && ask.filter.admits(&put.entry)).collect()
+    };
+    let admits = |row: usize| {
+        snapshot.put_of(row).is_some_and(|(place, put)| {
+            let video = if everywhere { put.is_found() } else { admitted.get(place).copied().unwrap_or(false) };
+            video && (ask.filter.within.is_none() || ask.filter.admits_span(snapshot.span(put, row)))
+        })
+    };
+    let mut buffer = vec![0f32; snapshot.width()];
+    let score = |row: usize| {
+        widen(snapshot.vector(row), &mut buffer);
+        (row, dot(&buffer, query.numbers()))
+    };
+    let mut proposed = graph.nearest(query.numbers(), expansion.max(ask.count), admits);
+    // Eight bits put the best among the first few; only those are worth a look into the log.
+    proposed.truncate((RESCORED * ask.count).max(LEAST_RESCORED));
+    let best = best(proposed.into_iter().map(score).collect(), ask.count);
+    best.into_iter().filter_map(|(row, score)| Some(hit(snapshot, snapshot.put_of(row)?.1, row, score))).collect()
+}
+
+/// The `count` best of numbered scores in no promised order, and all that tie with the last of them.
+fn best(mut scored: Vec<(usize, f32)>, count: usize) -> Vec<(usize, f32)> {
+    if count == 0 {
+        return Vec::new();
+    }
+    if scored.len() > count {
+        let (_, &mut (_, least), _) = scored.select_nth_unstable_by(count - 1, |a, b| b.1.total_cmp(&a.1));
+        scored.retain(|(_, score)| *score >= least);
+    }
+    scored
+}
+
+/// The product of every row of `halves` with the query, in order.
+pub(super) fn scores(halves: &[half::f16], width: usize, query: &Embedding) -> Vec<f32> {
+    let mut buffer = vec![0f32; width];
+    let score = |row: &[half::f16]| {
+        widen(row, &mut buffer);
+        dot(&buffer, query.numbers())
+    };
+    halves.chunks_exact(width.max(1)).map(score).collect()
+}
