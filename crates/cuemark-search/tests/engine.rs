@@ -314,6 +314,30 @@ fn a_compaction_that_was_cut_short_is_forgotten_and_a_damaged_video_is_not_hidde
 }
 
 #[test]
+fn damaged_numbers_do_not_push_themselves_into_answers() {
+    let collection = collection(1, 400);
+    // Something behind it: damage at the very end would count as never written.
+    collection.engine.put(&entry(1), &[]).unwrap();
+    drop(collection.engine);
+    let log = collection.folder.join("moments.log");
+    let mut bytes = std::fs::read(&log).unwrap();
+    // The largest bit of an exponent, in every other moment from the middle of the vectors on.
+    let middle = (bytes.len() / 2) | 1;
+    for place in (middle..middle + 40 * 4 * WIDTH).step_by(4 * WIDTH) {
+        bytes[place] ^= 0x40;
+    }
+    std::fs::write(&log, &bytes).unwrap();
+    let engine = Embedded::open(&collection.folder).unwrap();
+    for query in queries(20) {
+        let found = engine.nearest(&query, &ask(10, Effort::Exact)).unwrap();
+        assert!(found.len() == 10 && found.iter().all(|hit| hit.score <= 1.01), "{found:?}");
+        let scores = engine.scores(&entry(0).id, &query).unwrap().unwrap();
+        assert!(scores.iter().all(|(_, score)| score.abs() <= 1.01));
+    }
+    assert_eq!(engine.verify(&mut |_, _| {}).unwrap().len(), 1);
+}
+
+#[test]
 fn embeddings_of_another_width_are_refused() {
     let collection = collection(1, 1);
     let wrong = Embedding::unit(vec![1.0; 3]).unwrap();

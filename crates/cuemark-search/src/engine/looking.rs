@@ -7,6 +7,8 @@ use super::snapshot::{Put, Snapshot, widen};
 use super::{Hit, Nearest, rank};
 use crate::{Embedding, dot};
 
+/// What a cosine cannot exceed, with room for the rounding of halves.
+const LARGEST: f32 = 1.01;
 /// Candidates per wanted moment that are scored again with the log's numbers.
 const RESCORED: usize = 4;
 /// The fewest candidates that are.
@@ -58,7 +60,7 @@ pub(super) fn through_graph(
     let mut buffer = vec![0f32; snapshot.width()];
     let score = |row: usize| {
         widen(snapshot.vector(row), &mut buffer);
-        (row, dot(&buffer, query.numbers()))
+        (row, cosine(&buffer, query))
     };
     let mut proposed = graph.nearest(query.numbers(), expansion.max(ask.count), admits);
     // Eight bits put the best among the first few; only those are worth a look into the log.
@@ -84,7 +86,14 @@ pub(super) fn scores(halves: &[half::f16], width: usize, query: &Embedding) -> V
     let mut buffer = vec![0f32; width];
     let score = |row: &[half::f16]| {
         widen(row, &mut buffer);
-        dot(&buffer, query.numbers())
+        cosine(&buffer, query)
     };
     halves.chunks_exact(width.max(1)).map(score).collect()
+}
+
+/// The product of two vectors of length 1; the least there is where the stored one is damaged and gives more than that, so that
+/// it does not push itself into every answer before somebody verifies the log.
+fn cosine(stored: &[f32], query: &Embedding) -> f32 {
+    let product = dot(stored, query.numbers());
+    if product.abs() <= LARGEST { product } else { -1.0 }
 }
