@@ -60,9 +60,12 @@ def test_what_the_function_raises_stops_the_work() -> None:
         found.interval(resamples=100_000_000, progress=enough)  # would take hours
 
 
+# A shell starts background jobs deaf to Ctrl-C, and they hand that down; somebody at a terminal is not.
 BEGIN = """
+import signal
 import numpy as np
 import cuemark
+signal.signal(signal.SIGINT, signal.default_int_handler)
 rng = np.random.default_rng(0)
 {setting}
 print("ready", flush=True)

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use super::columns::{Codes, Columns, Ids};
 use super::keys;
 use crate::failure::{Failure, Result};
+use crate::predictions::Predictions as PyPredictions;
 
 /// Rows that are checked together.
 const BLOCK: usize = 1 << 15;
@@ -38,6 +39,9 @@ impl<'py> Tables<'py> {
     /// # Errors
     /// When a column is missing or is none.
     pub(crate) fn of(object: &Bound<'py, PyAny>, argument: &str) -> Result<Option<Self>> {
+        if object.is_instance_of::<PyPredictions>() {
+            return Ok(None); // they have a method of that name
+        }
         let Some(names) = keys(object)? else { return Ok(None) };
         if names.iter().any(|name| name == "start") {
             return Ok(Some(Self { tasks: vec![(Task::Any, Table::of(object, names, argument)?)] }));
