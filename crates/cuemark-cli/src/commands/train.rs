@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         );
         let waiting = percent(outcome.waiting);
         format!(
-            "{} in {:.0} s, {waiting} of the time waiting for data\n{best}\n{}",
+            "{} in {:.0} s, {waiting} % of the time waiting for data\n{best}\n{}",
             steps(outcome.steps),
             outcome.seconds,
             folder.path()
