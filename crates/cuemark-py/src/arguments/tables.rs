@@ -100,7 +100,7 @@ impl<'py> Table<'py> {
         View {
             queries: self.qid.names().iter().map(|name| QueryId::new(name.clone())).collect(),
             qid: self.qid.codes(),
-            videos: self.video.iter().flat_map(|video| video.names()).map(|name| VideoId::new(name.clone())).collect(),
+            videos: self.video.iter().flat_map(Ids::names).map(|name| VideoId::new(name.clone())).collect(),
             video: self.video.as_ref().map(Ids::codes),
             start: self.start.as_array(),
             end: self.end.as_array(),
