@@ -1,8 +1,7 @@
 //! Our side of `cargo xtask bench encode` for clips and videos, on the CPU or a GPU; prints one line of JSON.
 //!
-//!     encode_clips clips ENCODER WEIGHTS FRAMES COUNT DEVICE        encodes COUNT clips of noise, one call each
-//!     encode_clips batch ENCODER WEIGHTS FRAMES COUNT DEVICE        the same in one call
-//!     encode_clips pipeline ENCODER WEIGHTS VIDEO DEVICE            from a video file to rows
+//!     encode_clips clips ENCODER WEIGHTS FRAMES COUNT DEVICE [BATCH]   COUNT clips of noise, BATCH in a call (1)
+//!     encode_clips pipeline ENCODER WEIGHTS VIDEO DEVICE               from a video file to rows
 //!
 //! WEIGHTS is a name of the registry or a file. `concepts` takes `-`.
 
@@ -23,21 +22,17 @@ fn main() -> Result<(), Error> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let line = match words.as_slice() {
-        ["clips", encoder, weights, frames, count, device] => {
+        ["clips", encoder, weights, frames, count, device, rest @ ..] => {
             let encoder = open(encoder, weights, Some(frames.parse()?), device)?;
-            clips(encoder.as_ref(), count.parse()?, 1)?
-        }
-        ["batch", encoder, weights, frames, count, device] => {
-            let encoder = open(encoder, weights, Some(frames.parse()?), device)?;
-            let count = count.parse()?;
-            clips(encoder.as_ref(), count, count)?
+            let at_once = rest.first().map_or(Ok(1), |batch| batch.parse())?;
+            clips(encoder.as_ref(), count.parse()?, at_once)?
         }
         ["pipeline", encoder, weights, video, device] => {
             pipeline(open(encoder, weights, None, device)?.as_ref(), Utf8Path::new(video))?
         }
         _ => {
             return Err(
-                "usage: clips|batch ENCODER WEIGHTS FRAMES COUNT DEVICE, or pipeline ENCODER WEIGHTS VIDEO DEVICE"
+                "usage: clips ENCODER WEIGHTS FRAMES COUNT DEVICE [BATCH], or pipeline ENCODER WEIGHTS VIDEO DEVICE"
                     .into(),
             );
         }

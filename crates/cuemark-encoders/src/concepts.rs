@@ -107,7 +107,7 @@ impl Concepts {
         let objects = self.objects.probabilities(&pixels.tensor(&clips.middles(), &self.device)?)?;
         let mut actions = Vec::new();
         for clip in clips.parts(if self.device.is_cpu() { 1 } else { 8 }) {
-            actions.push(self.actions.probabilities(&Pixels::SIGNED.tensor(&clip, &self.device)?)?);
+            actions.push(self.actions.probabilities(&Pixels::SIGNED.tensor(clip, &self.device)?)?);
         }
         Ok([Tensor::cat(&actions, 0)?, objects])
     }

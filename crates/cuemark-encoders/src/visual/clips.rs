@@ -64,9 +64,9 @@ impl Clips {
     }
 
     /// The same clips, at most `count` at a time.
-    pub fn parts(&self, count: usize) -> impl Iterator<Item = Self> + '_ {
+    pub fn parts(&self, count: usize) -> impl Iterator<Item = Part<'_>> {
         let bytes = count.max(1) * self.frames * self.picture_bytes().max(1);
-        self.rgb.chunks(bytes).map(|rgb| Self { frames: self.frames, size: self.size, rgb: rgb.to_vec() })
+        self.rgb.chunks(bytes).map(|rgb| Part { frames: self.frames, size: self.size, rgb })
     }
 
     /// The same clips with one picture each, the middle one.
@@ -77,6 +77,23 @@ impl Clips {
         let middle = self.frames / 2 * picture;
         let rgb = clips.flat_map(|clip| &clip[middle..middle + picture]).copied().collect();
         Self { frames: 1, size: self.size, rgb }
+    }
+}
+
+/// Some clips of [`Clips`], where they lie.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a> {
+    /// Pictures of each clip.
+    pub frames: usize,
+    /// Width and height of each picture.
+    pub size: [usize; 2],
+    /// Red, green and blue of every pixel, picture after picture, clip after clip.
+    pub rgb: &'a [u8],
+}
+
+impl<'a> From<&'a Clips> for Part<'a> {
+    fn from(clips: &'a Clips) -> Self {
+        Self { frames: clips.frames, size: clips.size, rgb: &clips.rgb }
     }
 }
 

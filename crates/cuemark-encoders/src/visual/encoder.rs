@@ -7,7 +7,7 @@ use cuemark_features::{Recipe, RowTime};
 use cuemark_tensor::{Device, Params, Tensor};
 use sha2::{Digest as _, Sha256};
 
-use super::{AnyNetwork, ClipEncoder, Clips, ENCODERS, EncoderCard, Looks, Pool, Sampling};
+use super::{AnyNetwork, ClipEncoder, Clips, ENCODERS, EncoderCard, Looks, Part, Pool, Sampling};
 use crate::concepts::Concepts;
 use crate::weights::{self, Cache, WeightsFolder};
 use crate::{EncodeError, Result};
@@ -108,7 +108,7 @@ impl NetworkEncoder {
     }
 
     /// Rows of clips that are as the sampling says.
-    fn rows(&self, clips: &Clips) -> candle_core::Result<Tensor> {
+    fn rows(&self, clips: Part<'_>) -> candle_core::Result<Tensor> {
         let x = self.card.pixels.tensor(clips, &self.device)?;
         match self.card.looks {
             Looks::Clip => self.network.forward(&x),
@@ -156,7 +156,7 @@ impl ClipEncoder for NetworkEncoder {
             Looks::Frames(_) => (AT_ONCE / self.sampling.frames).max(1),
         };
         for part in clips.parts(at_once) {
-            rows.extend(self.rows(&part)?.to_vec2::<f32>()?);
+            rows.extend(self.rows(part)?.to_vec2::<f32>()?);
         }
         Ok(rows)
     }

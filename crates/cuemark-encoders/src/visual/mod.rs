@@ -18,7 +18,7 @@ mod vgg;
 
 pub use c3d::{C3d, C3dConfig};
 pub use clip::ClipVision;
-pub use clips::Clips;
+pub use clips::{Clips, Part};
 pub use efficientnet_lite::EfficientNetLite;
 pub use encoder::{EncoderOptions, NetworkEncoder, fingerprint, open};
 pub(crate) use encoder::{check, recipe, unfit};

@@ -1,9 +1,10 @@
 //! From bytes to the numbers a network was trained on.
 
+use candle_core::DType;
 use cuemark_tensor::{Device, Tensor};
 use rayon::prelude::*;
 
-use super::Clips;
+use super::Part;
 
 /// A pixel becomes `(byte / 255 - mean) / deviation`, channel by channel: red, green, blue.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,19 +29,27 @@ impl Pixels {
     ///
     /// # Errors
     /// Those of the tensor operations.
-    pub fn tensor(&self, clips: &Clips, device: &Device) -> candle_core::Result<Tensor> {
-        let [width, height] = clips.size();
+    pub fn tensor<'a>(&self, clips: impl Into<Part<'a>>, device: &Device) -> candle_core::Result<Tensor> {
+        let Part { frames, size: [width, height], rgb } = clips.into();
+        let picture = 3 * width * height;
+        let shape = (rgb.len() / (frames * picture).max(1), frames, height, width, 3);
+        if !device.is_cpu() {
+            // Bytes travel, a quarter of the numbers; the arithmetic is done where they are needed.
+            let bytes = Tensor::from_slice(rgb, shape, device)?.to_dtype(DType::F32)?;
+            let scale = Tensor::new(&self.deviation.map(|deviation| 1.0 / (255.0 * deviation)), device)?;
+            let mean = Tensor::new(&self.mean.map(|mean| 255.0 * mean), device)?;
+            return bytes.broadcast_sub(&mean)?.broadcast_mul(&scale);
+        }
         let table = self.table();
-        let mut values = vec![0f32; clips.rgb().len()];
-        let picture = clips.picture_bytes().max(3);
-        values.par_chunks_mut(picture).zip(clips.rgb().par_chunks(picture)).for_each(|(values, rgb)| {
+        let mut values = vec![0f32; rgb.len()];
+        values.par_chunks_mut(picture.max(3)).zip(rgb.par_chunks(picture.max(3))).for_each(|(values, rgb)| {
             for (values, rgb) in values.chunks_exact_mut(3).zip(rgb.chunks_exact(3)) {
                 for channel in 0..3 {
                     values[channel] = table[channel][usize::from(rgb[channel])];
                 }
             }
         });
-        Tensor::from_vec(values, (clips.len(), clips.frames(), height, width, 3), device)
+        Tensor::from_vec(values, shape, device)
     }
 
     /// What each byte becomes, by channel.

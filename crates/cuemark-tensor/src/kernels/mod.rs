@@ -86,6 +86,14 @@ pub(crate) fn per_row(rows: usize, width: usize) -> LaunchConfig {
     LaunchConfig { grid_dim: (rows as u32, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 }
 }
 
+/// Blocks over `rows` of `width` numbers: as many threads across as a row has numbers, up to a warp, the rest over rows.
+pub(crate) fn by_rows(rows: usize, width: usize) -> LaunchConfig {
+    let across = width.next_power_of_two().clamp(1, 32) as u32;
+    let down = THREADS / across;
+    let blocks = rows.div_ceil(down as usize).clamp(1, 132 * 64) as u32;
+    LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (across, down, 1), shared_mem_bytes: 0 }
+}
+
 /// Launches the kernel `name` of the file `ptx` with the arguments that follow.
 macro_rules! launch_from {
     ($ptx:expr, $device:expr, $name:expr, $config:expr, $($argument:expr),* $(,)?) => {{

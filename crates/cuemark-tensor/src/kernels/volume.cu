@@ -1,6 +1,7 @@
 // Kernels for convolutions and pooling over volumes. Everything is f32, channels last and without gaps.
 //
-// One thread writes each number, so results do not depend on scheduling.
+// One thread writes each number, so results do not depend on scheduling. Blocks are as wide as a row is long, up to a warp,
+// and as many rows high as fit: where a row lies is worked out once per row and thread, and nothing is divided after that.
 
 typedef unsigned int u32;
 
@@ -9,82 +10,103 @@ struct Placed {
     u32 input[3], output[3], kernel[3], stride[3], before[3];
 };
 
-static __device__ __forceinline__ size_t here() { return (size_t)blockIdx.x * blockDim.x + threadIdx.x; }
+// What the window of one output covers: where it begins in the input, negative in the padding, and which of its places,
+// from `low` up to and without `high`, lie inside.
+struct Reach {
+    size_t item;
+    int from[3], low[3], high[3];
+};
 
-static __device__ __forceinline__ size_t all() { return (size_t)gridDim.x * blockDim.x; }
-
-// The row of the input that `output` (an output row of any item) reads at `place` of the kernel, or -1 in the padding.
-static __device__ __forceinline__ long long source(const Placed &p, size_t output, u32 place) {
-    u32 w = output % p.output[2], h = output / p.output[2] % p.output[1];
-    size_t rest = output / p.output[2] / p.output[1];
-    u32 t = rest % p.output[0];
-    size_t item = rest / p.output[0];
-    int kw = place % p.kernel[2], kh = place / p.kernel[2] % p.kernel[1], kt = place / p.kernel[2] / p.kernel[1];
-    int from_t = (int)(t * p.stride[0]) + kt - (int)p.before[0];
-    int from_h = (int)(h * p.stride[1]) + kh - (int)p.before[1];
-    int from_w = (int)(w * p.stride[2]) + kw - (int)p.before[2];
-    if (from_t < 0 || from_h < 0 || from_w < 0 || from_t >= (int)p.input[0] || from_h >= (int)p.input[1] ||
-        from_w >= (int)p.input[2])
-        return -1;
-    return (long long)(((item * p.input[0] + from_t) * p.input[1] + from_h) * p.input[2] + from_w);
+static __device__ __forceinline__ Reach reach(const Placed &p, u32 output) {
+    Reach r;
+    for (int axis = 2; axis >= 0; axis--) {
+        int from = (int)(output % p.output[axis] * p.stride[axis]) - (int)p.before[axis];
+        output /= p.output[axis];
+        r.from[axis] = from;
+        r.low[axis] = max(-from, 0);
+        r.high[axis] = min((int)p.kernel[axis], (int)p.input[axis] - from);
+    }
+    r.item = output;
+    return r;
 }
 
-// to[row][place][channel] = x[source of row `first + row` at place][channel], 0 in the padding. T is float4 where the
-// channels allow; `channels` counts Ts.
+// The row of the input at a place of the kernel. Along the last axis it may lie before the line's first.
+static __device__ __forceinline__ long long source(const Placed &p, const Reach &r, int kt, int kh, int kw) {
+    return ((long long)(r.item * p.input[0] + (r.from[0] + kt)) * p.input[1] + (r.from[1] + kh)) * p.input[2] +
+           (r.from[2] + kw);
+}
+
+#define EACH_ROW(row, rows)                                                                                            \
+    for (u32 row = blockIdx.x * blockDim.y + threadIdx.y; row < rows; row += gridDim.x * blockDim.y)
+
+#define EACH_COLUMN(column, columns) for (u32 column = threadIdx.x; column < columns; column += blockDim.x)
+
+// to[row][place][channel] = x[source of output `first + row` at place][channel], 0 in the padding; rows of `to` are `apart`
+// long, with zeros at their end. T is float4 where the channels allow; `channels` and `apart` count Ts. What a line of the kernel reads lies side by side.
 template <typename T>
-static __device__ __forceinline__ void gather(const T *x, T *to, const Placed &p, size_t first, size_t rows,
-                                              u32 channels, T zero) {
-    u32 places = p.kernel[0] * p.kernel[1] * p.kernel[2];
-    size_t count = rows * places * channels;
-    for (size_t n = here(); n < count; n += all()) {
-        u32 channel = n % channels;
-        size_t row = n / channels;
-        long long from = source(p, first + row / places, row % places);
-        to[n] = from < 0 ? zero : x[from * channels + channel];
+static __device__ __forceinline__ void gather(const T *x, T *to, const Placed &p, u32 first, u32 rows, u32 channels,
+                                              u32 apart, T zero) {
+    u32 line = p.kernel[2] * channels;
+    EACH_ROW(row, rows) {
+        Reach r = reach(p, first + row);
+        u32 low = r.low[2] * channels, high = max(r.high[2], 0) * channels;
+        T *into = to + (size_t)row * apart;
+        for (int kt = 0; kt < (int)p.kernel[0]; kt++) {
+            for (int kh = 0; kh < (int)p.kernel[1]; kh++, into += line) {
+                bool inside = kt >= r.low[0] && kt < r.high[0] && kh >= r.low[1] && kh < r.high[1];
+                const T *from = x + source(p, r, kt, kh, 0) * (long long)channels;
+                EACH_COLUMN(n, line) into[n] = inside && n >= low && n < high ? from[n] : zero;
+            }
+        }
+        EACH_COLUMN(n, (u32)(to + (size_t)(row + 1) * apart - into)) into[n] = zero;
     }
 }
 
-extern "C" __global__ void volume_gather(const float *x, float *to, Placed p, size_t first, size_t rows, u32 channels) {
-    gather<float>(x, to, p, first, rows, channels, 0.0f);
+extern "C" __global__ void volume_gather(const float *x, float *to, Placed p, u32 first, u32 rows, u32 channels,
+                                         u32 apart) {
+    gather<float>(x, to, p, first, rows, channels, apart, 0.0f);
 }
 
-extern "C" __global__ void volume_gather_4(const float4 *x, float4 *to, Placed p, size_t first, size_t rows,
-                                           u32 channels) {
-    gather<float4>(x, to, p, first, rows, channels, make_float4(0.0f, 0.0f, 0.0f, 0.0f));
+extern "C" __global__ void volume_gather_4(const float4 *x, float4 *to, Placed p, u32 first, u32 rows, u32 channels,
+                                           u32 apart) {
+    gather<float4>(x, to, p, first, rows, channels, apart, make_float4(0.0f, 0.0f, 0.0f, 0.0f));
 }
 
 // y = min(max(y + bias, low), high)
-extern "C" __global__ void volume_finish(float *y, const float *bias, size_t count, u32 channels, float low,
-                                         float high) {
-    for (size_t n = here(); n < count; n += all())
-        y[n] = fminf(fmaxf(y[n] + bias[n % channels], low), high);
-}
-
-extern "C" __global__ void volume_depthwise(const float *x, const float *weight, const float *bias, float *y, Placed p,
-                                            size_t count, u32 channels, float low, float high) {
-    u32 places = p.kernel[0] * p.kernel[1] * p.kernel[2];
-    for (size_t n = here(); n < count; n += all()) {
-        u32 channel = n % channels;
-        float sum = bias[channel];
-        for (u32 place = 0; place < places; place++) {
-            long long from = source(p, n / channels, place);
-            if (from >= 0)
-                sum += x[from * channels + channel] * weight[(size_t)place * channels + channel];
-        }
-        y[n] = fminf(fmaxf(sum, low), high);
+extern "C" __global__ void volume_finish(float *y, const float *bias, u32 rows, u32 channels, float low, float high) {
+    EACH_ROW(row, rows) {
+        float *line = y + (size_t)row * channels;
+        EACH_COLUMN(channel, channels) line[channel] = fminf(fmaxf(line[channel] + bias[channel], low), high);
     }
 }
 
-extern "C" __global__ void volume_max_pool(const float *x, float *y, Placed p, size_t count, u32 channels) {
-    u32 places = p.kernel[0] * p.kernel[1] * p.kernel[2];
-    for (size_t n = here(); n < count; n += all()) {
-        u32 channel = n % channels;
-        float largest = -INFINITY;
-        for (u32 place = 0; place < places; place++) {
-            long long from = source(p, n / channels, place);
-            if (from >= 0)
-                largest = fmaxf(largest, x[from * channels + channel]);
+extern "C" __global__ void volume_depthwise(const float *x, const float *weight, const float *bias, float *y, Placed p,
+                                            u32 rows, u32 channels, float low, float high) {
+    EACH_ROW(row, rows) {
+        Reach r = reach(p, row);
+        EACH_COLUMN(channel, channels) {
+            float sum = bias[channel];
+            for (int kt = r.low[0]; kt < r.high[0]; kt++)
+                for (int kh = r.low[1]; kh < r.high[1]; kh++)
+                    for (int kw = r.low[2]; kw < r.high[2]; kw++) {
+                        u32 place = (kt * p.kernel[1] + kh) * p.kernel[2] + kw;
+                        sum += x[source(p, r, kt, kh, kw) * channels + channel] * weight[place * channels + channel];
+                    }
+            y[(size_t)row * channels + channel] = fminf(fmaxf(sum, low), high);
         }
-        y[n] = largest;
+    }
+}
+
+extern "C" __global__ void volume_max_pool(const float *x, float *y, Placed p, u32 rows, u32 channels) {
+    EACH_ROW(row, rows) {
+        Reach r = reach(p, row);
+        EACH_COLUMN(channel, channels) {
+            float largest = -INFINITY;
+            for (int kt = r.low[0]; kt < r.high[0]; kt++)
+                for (int kh = r.low[1]; kh < r.high[1]; kh++)
+                    for (int kw = r.low[2]; kw < r.high[2]; kw++)
+                        largest = fmaxf(largest, x[source(p, r, kt, kh, kw) * channels + channel]);
+            y[(size_t)row * channels + channel] = largest;
+        }
     }
 }

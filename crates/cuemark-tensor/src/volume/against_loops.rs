@@ -23,6 +23,11 @@ fn cases() -> Vec<(Window, [usize; 3])> {
     ]
 }
 
+/// The CPU, and a GPU where there is one.
+fn devices() -> Vec<Device> {
+    [Some(Device::Cpu), crate::device("cuda").ok()].into_iter().flatten().collect()
+}
+
 fn random(rng: &mut Rng, shape: &[usize]) -> (Vec<f32>, Tensor) {
     let values: Vec<f32> = (0..shape.iter().product()).map(|_| rng.normal() as f32).collect();
     (values.clone(), Tensor::from_vec(values, shape, &Device::Cpu).unwrap())
@@ -97,8 +102,12 @@ fn a_convolution_is_the_sum_over_its_window() {
                     loops.push((sum as f32).clamp(0.0, 6.0));
                 }
             }
-            let conv = VolumeConv::new(&kernel, &bias, window, Activation::Relu6).unwrap();
-            assert_close(&conv.forward(&x_tensor).unwrap(), &loops, &format!("{window:?} on {input:?} x {c_in}"));
+            for device in devices() {
+                let on = |tensor: &Tensor| tensor.to_device(&device).unwrap();
+                let conv = VolumeConv::new(&on(&kernel), &on(&bias), window, Activation::Relu6).unwrap();
+                let what = format!("{window:?} on {input:?} x {c_in}, {device:?}");
+                assert_close(&conv.forward(&on(&x_tensor)).unwrap(), &loops, &what);
+            }
         }
     }
 }
@@ -122,8 +131,12 @@ fn a_depthwise_convolution_keeps_channels_apart() {
                     ((products.sum::<f64>() + f64::from(b[channel])) as f32).max(0.0)
                 }));
             }
-            let conv = DepthwiseConv::new(&kernel, &bias, window, Activation::Relu).unwrap();
-            assert_close(&conv.forward(&x_tensor).unwrap(), &loops, &format!("{window:?} on {input:?} x {channels}"));
+            for device in devices() {
+                let on = |tensor: &Tensor| tensor.to_device(&device).unwrap();
+                let conv = DepthwiseConv::new(&on(&kernel), &on(&bias), window, Activation::Relu).unwrap();
+                let what = format!("{window:?} on {input:?} x {channels}, {device:?}");
+                assert_close(&conv.forward(&on(&x_tensor)).unwrap(), &loops, &what);
+            }
         }
     }
 }
@@ -142,7 +155,10 @@ fn the_largest_in_a_window_never_comes_from_the_padding() {
                 |channel: usize| from.iter().map(|(index, _)| x[index * 5 + channel]).fold(f32::MIN, f32::max);
             loops.extend((0..5).map(largest));
         }
-        assert_close(&max_pool(&x_tensor, window).unwrap(), &loops, &format!("{window:?} on {input:?}"));
+        for device in devices() {
+            let x = x_tensor.to_device(&device).unwrap();
+            assert_close(&max_pool(&x, window).unwrap(), &loops, &format!("{window:?} on {input:?}, {device:?}"));
+        }
     }
 }
 

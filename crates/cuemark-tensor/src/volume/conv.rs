@@ -34,6 +34,7 @@ enum Order {
 pub(super) struct Conv {
     pub(super) window: Window,
     pub(super) activation: Activation,
+    c_in: usize,
     order: Order,
 }
 
@@ -56,8 +57,13 @@ impl VolumeConv {
         } else {
             (kernel.contiguous()?, Order::Rows)
         };
-        let weight = weight.reshape((times * height * width, c_in, c_out))?.detach();
-        Ok(Self { weight, bias: bias.contiguous()?.detach(), op: Conv { window, activation, order } })
+        let mut weight = weight.reshape((times * height * width * c_in, c_out))?.detach();
+        if !kernel.device().is_cpu() {
+            // Products on a GPU want multiples of 16 bytes: rows of zeros meet the zeros of the gathered windows.
+            let rows = weight.dim(0)?;
+            weight = weight.pad_with_zeros(0, 0, rows.next_multiple_of(4) - rows)?;
+        }
+        Ok(Self { weight, bias: bias.contiguous()?.detach(), op: Conv { window, activation, c_in, order } })
     }
 
     /// # Shapes
@@ -75,7 +81,7 @@ impl Conv {
     /// Batch, where the window stands, channels in and out.
     pub(super) fn sizes(&self, x: &Shape, weight: &Shape) -> Result<(usize, Placed, usize, usize)> {
         let (batch, times, height, width, channels) = x.dims5()?;
-        let (_, c_in, c_out) = weight.dims3()?;
+        let (c_in, c_out) = (self.c_in, weight.dims2()?.1);
         if channels != c_in {
             bail!("a volume of {channels} channels where the kernel reads {c_in}");
         }

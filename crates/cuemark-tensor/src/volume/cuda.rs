@@ -6,13 +6,13 @@
 #![allow(unsafe_code)] // kernels are launched through pointers
 
 use candle_core::cuda_backend::cudarc::driver::DeviceRepr;
-use candle_core::{CudaStorage, Layout, Result, Shape};
+use candle_core::{CudaStorage, Layout, Result, Shape, bail};
 
 use super::conv::Conv;
 use super::depthwise::Depthwise;
 use super::pool::MaxPool;
 use super::window::Placed;
-use crate::kernels::{Form, Product, VOLUME_PTX, launch_from, over, room, view};
+use crate::kernels::{Form, Product, VOLUME_PTX, by_rows, launch_from, room, view};
 
 type Given<'a> = (&'a CudaStorage, &'a Layout);
 
@@ -46,33 +46,42 @@ impl OnGpu {
     }
 }
 
+/// Outputs of all items. The kernels count them in 32 bits.
+fn outputs(batch: usize, placed: &Placed) -> Result<(usize, u32)> {
+    let rows = batch * placed.outputs();
+    let Ok(counted) = u32::try_from(rows) else { bail!("{rows} places of volumes at once are too many") };
+    Ok((rows, counted))
+}
+
 pub(super) fn conv(op: &Conv, x: Given, weight: Given, bias: Given) -> Result<(CudaStorage, Shape)> {
     let (batch, placed, c_in, c_out) = op.sizes(x.1.shape(), weight.1.shape())?;
     let device = x.0.device.clone();
-    let (rows, places) = (batch * placed.outputs(), placed.window.kernel.iter().product::<usize>());
-    let inner = places * c_in;
+    let (rows, counted) = outputs(batch, &placed)?;
+    let inner = weight.1.dims()[0]; // with the rows that fill up to a multiple of four
     let mut y = room(&device, rows * c_out)?;
     let (x, weight, bias) = (view(x)?, view(weight)?, view(bias)?);
     let product = |rows: usize| Product { rows, inner, columns: c_out, groups: 1, apart: [0; 3] };
-    let forms = [Form::Plain { stride: inner }, Form::Plain { stride: c_out }];
-    if placed.is_point() {
-        product(rows).run(&device, (&x, forms[0]), (&weight, forms[1]), (&mut y.slice_mut(..), c_out), 0.0)?;
+    let (left, right) = (Form::Plain { stride: inner }, Form::Plain { stride: c_out });
+    if placed.is_point() && inner == c_in {
+        product(rows).run(&device, (&x, left), (&weight, right), (&mut y.slice_mut(..), c_out), 0.0)?;
     } else {
         let on_gpu = OnGpu::new(&placed);
         let at_once = (BUFFER / inner.max(1)).clamp(1, rows.max(1));
         let mut buffer = room(&device, at_once * inner)?;
+        let (name, wide) = if c_in % 4 == 0 { ("volume_gather_4", 4) } else { ("volume_gather", 1) };
+        let (channels, apart) = ((c_in / wide) as u32, (inner / wide) as u32);
+        let line = placed.window.kernel[2] * c_in / wide;
         for first in (0..rows).step_by(at_once) {
             let count = at_once.min(rows - first);
-            let (name, wide) = if c_in % 4 == 0 { ("volume_gather_4", 4) } else { ("volume_gather", 1) };
-            let (channels, threads) = ((c_in / wide) as u32, over(count * inner / wide));
-            launch_from!(VOLUME_PTX, device, name, threads, &x, &mut buffer, &on_gpu, &first, &count, &channels);
+            let (from, lines, blocks) = (first as u32, count as u32, by_rows(count, line));
+            launch_from!(VOLUME_PTX, device, name, blocks, &x, &mut buffer, &on_gpu, &from, &lines, &channels, &apart);
             let gathered = buffer.slice(..count * inner);
             let mut to = y.slice_mut(first * c_out..(first + count) * c_out);
-            product(count).run(&device, (&gathered, forms[0]), (&weight, forms[1]), (&mut to, c_out), 0.0)?;
+            product(count).run(&device, (&gathered, left), (&weight, right), (&mut to, c_out), 0.0)?;
         }
     }
-    let (count, channels, (low, high)) = (rows * c_out, c_out as u32, op.activation.range());
-    launch_from!(VOLUME_PTX, device, "volume_finish", over(count), &mut y, &bias, &count, &channels, &low, &high);
+    let (channels, (low, high), blocks) = (c_out as u32, op.activation.range(), by_rows(rows, c_out));
+    launch_from!(VOLUME_PTX, device, "volume_finish", blocks, &mut y, &bias, &counted, &channels, &low, &high);
     let [times, height, width] = placed.output;
     Ok((CudaStorage::wrap_cuda_slice(y, device), Shape::from((batch, times, height, width, c_out))))
 }
@@ -80,21 +89,21 @@ pub(super) fn conv(op: &Conv, x: Given, weight: Given, bias: Given) -> Result<(C
 pub(super) fn depthwise(op: &Depthwise, x: Given, weight: Given, bias: Given) -> Result<(CudaStorage, Shape)> {
     let (batch, placed, channels) = op.sizes(x.1.shape(), weight.1.shape())?;
     let device = x.0.device.clone();
-    let count = batch * placed.outputs() * channels;
-    let mut y = room(&device, count)?;
+    let (rows, counted) = outputs(batch, &placed)?;
+    let mut y = room(&device, rows * channels)?;
     let (x, weight, bias, on_gpu) = (view(x)?, view(weight)?, view(bias)?, OnGpu::new(&placed));
-    let (width, (low, high)) = (channels as u32, op.activation.range());
+    let (width, (low, high), blocks) = (channels as u32, op.activation.range(), by_rows(rows, channels));
     launch_from!(
         VOLUME_PTX,
         device,
         "volume_depthwise",
-        over(count),
+        blocks,
         &x,
         &weight,
         &bias,
         &mut y,
         &on_gpu,
-        &count,
+        &counted,
         &width,
         &low,
         &high
@@ -106,10 +115,11 @@ pub(super) fn depthwise(op: &Depthwise, x: Given, weight: Given, bias: Given) ->
 pub(super) fn max_pool(op: &MaxPool, x: Given) -> Result<(CudaStorage, Shape)> {
     let (batch, placed, channels) = op.sizes(x.1.shape())?;
     let device = x.0.device.clone();
-    let count = batch * placed.outputs() * channels;
-    let mut y = room(&device, count)?;
+    let (rows, counted) = outputs(batch, &placed)?;
+    let mut y = room(&device, rows * channels)?;
     let (x, on_gpu, width) = (view(x)?, OnGpu::new(&placed), channels as u32);
-    launch_from!(VOLUME_PTX, device, "volume_max_pool", over(count), &x, &mut y, &on_gpu, &count, &width);
+    let blocks = by_rows(rows, channels);
+    launch_from!(VOLUME_PTX, device, "volume_max_pool", blocks, &x, &mut y, &on_gpu, &counted, &width);
     let [times, height, breadth] = placed.output;
     Ok((CudaStorage::wrap_cuda_slice(y, device), Shape::from((batch, times, height, breadth, channels))))
 }
