@@ -7,6 +7,7 @@
 //! - [`map`] computes convolutions on the valid cells of a start × end map alone;
 //! - [`MatrixProduct`] multiplies matrices however they lie in memory;
 //! - [`recurrent`] runs LSTM and GRU layers as one operation;
+//! - [`vectorised`] runs a loop with the widest instructions of the machine;
 //! - [`volume`] convolves and pools stacks of pictures, for networks that only answer;
 //! - [`optim`] steps parameters in place.
 
@@ -23,6 +24,7 @@ mod pass;
 mod product;
 pub mod recurrent;
 mod softmax;
+mod vectorised;
 pub mod volume;
 
 pub use candle_core::{DType, Device, Tensor, Var};
@@ -31,3 +33,4 @@ pub use device::{Precision, UnknownDevice, device, set_precision};
 pub use params::Params;
 pub use pass::Pass;
 pub use product::MatrixProduct;
+pub use vectorised::vectorised;

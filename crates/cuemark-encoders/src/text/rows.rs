@@ -1,6 +1,8 @@
 //! What happens to single rows between the products, on the CPU: a bias and an activation, a residual and a norm, attention
 //! inside one sentence. Plain loops that the compiler turns into the widest vectors of the machine at hand.
 
+use cuemark_tensor::vectorised;
+
 /// Lanes that sums are kept in, whatever the machine has: the order of additions is always the same.
 const LANES: usize = 16;
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
@@ -41,7 +43,7 @@ fn gelu(x: f32) -> f32 {
 
 /// Adds `bias` to every row and applies GELU, in place.
 pub(super) fn bias_gelu(rows: &mut [f32], bias: &[f32]) {
-    pulp::Arch::new().dispatch(
+    vectorised(
         #[inline(always)]
         || {
             for row in rows.chunks_exact_mut(bias.len().max(1)) {
@@ -70,7 +72,7 @@ pub(super) struct Norm<'a> {
 /// `rows = norm(rows + bias + residual)`, row by row.
 pub(super) fn add_norm(rows: &mut [f32], residual: &[f32], norm: Norm) {
     let width = norm.bias.len().max(1);
-    pulp::Arch::new().dispatch(
+    vectorised(
         #[inline(always)]
         || {
             for (row, residual) in rows.chunks_exact_mut(width).zip(residual.chunks_exact(width)) {
@@ -133,7 +135,7 @@ pub(super) fn attend(qkv: &[f32], bias: &[f32], heads: usize, out: &mut [f32], r
     room.scores.clear();
     room.scores.resize(padded, 0.0);
     let Room { keys, values, scores } = room;
-    pulp::Arch::new().dispatch(
+    vectorised(
         #[inline(always)]
         || {
             for head in 0..heads {

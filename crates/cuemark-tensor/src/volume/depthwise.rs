@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use super::window::Placed;
 use super::{Activation, Window, lines};
 use crate::map::numbers;
+use crate::vectorised;
 
 /// Channels that are summed at once: what fits the registers.
 const LANES: usize = 64;
@@ -123,7 +124,7 @@ impl Work<'_> {
         let ([kernel_t, kernel_h, kernel_w], stride) = (placed.window.kernel, placed.window.stride);
         let (high, wide) = (placed.padded(1), placed.padded(2));
         let (time, height) = (line / placed.output[1], line % placed.output[1]);
-        pulp::Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
             || {
                 for (column, y) in y.chunks_exact_mut(channels).enumerate() {

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::window::Placed;
+use crate::vectorised;
 
 /// One item with zeros around its pictures, so that windows may be read off without asking where the edge is; times are
 /// not padded.
@@ -26,7 +27,7 @@ pub(super) fn padded(x: &[f32], placed: &Placed, channels: usize) -> Vec<f32> {
 
 /// Adds `bias` and keeps every number inside `low` and `high`, row by row.
 pub(super) fn finish(from: &[f32], bias: &[f32], (low, high): (f32, f32), to: &mut [f32]) {
-    pulp::Arch::new().dispatch(
+    vectorised(
         #[inline(always)]
         || {
             for (to, from) in to.chunks_exact_mut(bias.len()).zip(from.chunks_exact(bias.len())) {
@@ -40,7 +41,7 @@ pub(super) fn finish(from: &[f32], bias: &[f32], (low, high): (f32, f32), to: &m
 
 /// [`finish`] of numbers where they are.
 pub(super) fn finish_here(to: &mut [f32], bias: &[f32], (low, high): (f32, f32)) {
-    pulp::Arch::new().dispatch(
+    vectorised(
         #[inline(always)]
         || {
             for to in to.chunks_exact_mut(bias.len()) {

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use super::Window;
 use super::window::Placed;
 use crate::map::numbers;
+use crate::vectorised;
 
 /// The largest number of each channel in every window; padding counts for nothing.
 ///
@@ -68,7 +69,7 @@ fn max_line(
     tallest.clear();
     tallest.resize(in_width * channels, f32::NEG_INFINITY);
     let larger = |to: &mut [f32], from: &[f32]| {
-        pulp::Arch::new().dispatch(
+        vectorised(
             #[inline(always)]
             || to.iter_mut().zip(from).for_each(|(to, from)| *to = to.max(*from)),
         );
