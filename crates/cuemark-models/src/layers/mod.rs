@@ -8,6 +8,7 @@ mod boundaries;
 mod boundary_pairs;
 mod clip_windows;
 mod conv1d;
+mod curve_corpus;
 mod distilbert;
 mod dual_encoder;
 mod dual_transformer;
@@ -42,6 +43,7 @@ pub use boundaries::{ScoredClips, best_clips, clip_span, nearest_clips, rank_bou
 pub use boundary_pairs::{BoundaryPair, EndClip, PairLimits, as_proposals, best_pairs, probabilities};
 pub use clip_windows::{doubling_windows, sliding_windows, stream_moments, window_means, window_span};
 pub use conv1d::{Conv1d, Steps, pointwise};
+pub use curve_corpus::{CurveModel, StreamClips, of_stream};
 pub use distilbert::{DistilBert, DistilBertSize};
 pub use dual_encoder::{
     Heads, InputProjection, NOT_THERE, Positions, SelfAttention, WordPooling, bert_linear, bert_linear_no_bias,

@@ -4,9 +4,9 @@ use candle_nn::VarBuilder;
 use cuemark_tensor::Pass;
 
 use super::contrast::video_contrast;
-use super::{ReLoClNet, ReLoClNetConfig, of_stream};
+use super::{ReLoClNet, ReLoClNetConfig};
 use crate::check::{Fixture, Trace};
-use crate::layers::{PairLimits, SimilarityCurve};
+use crate::layers::{CurveModel as _, PairLimits, SimilarityCurve, of_stream};
 use crate::losses::{Comparison, DrawnNegatives};
 use crate::{Code, Given, Result};
 
@@ -55,7 +55,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     trace.out_where("cross_ed_logits", &all.1, &everywhere);
     let lengths = fixture.lengths("video_mask")?;
     let codes = net.curve.encode(&context.last, &context.last, &lengths)?;
-    let (codes, asked): (Vec<&Code>, _) = (codes.iter().collect(), net.stream_vectors(&queries)?);
+    let (codes, asked): (Vec<&Code>, _) = (codes.iter().collect(), net.stream_queries(&queries)?);
     let answers = net.curve.search(&asked, &codes, &SimilarityCurve::score_videos(&asked, &codes)?, &net.rules())?;
     trace.ranked_moments("vcmr", answers, |_, video| lengths[video], config.end_clip, fixture.number("rank_size")?)?;
 

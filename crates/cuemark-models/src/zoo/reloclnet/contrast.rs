@@ -3,9 +3,9 @@
 use candle_core::{D, Tensor};
 use cuemark_tensor::functional::{mask_out, softplus};
 
-use super::{Context, ReLoClNet, of_stream};
+use super::{Context, ReLoClNet};
 use crate::Result;
-use crate::layers::NOT_THERE;
+use crate::layers::{NOT_THERE, of_stream};
 use crate::losses::index_entropy;
 
 /// The losses of every query, `[queries]`, before weighting.

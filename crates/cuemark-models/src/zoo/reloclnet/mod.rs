@@ -11,7 +11,6 @@
 mod check;
 mod config;
 mod contrast;
-mod corpus;
 #[cfg(test)]
 mod tests;
 
@@ -24,12 +23,12 @@ use cuemark_tensor::Pass;
 use cuemark_tensor::functional::cosine;
 
 use crate::layers::{
-    CurveRules, Heads, InputProjection, LayerNorm, Linear, Positions, SelfAttention, SimilarityCurve, WordPooling,
-    bert_linear, clip_endpoints, fit_steps, pair_bias,
+    CurveModel, CurveRules, Heads, InputProjection, LayerNorm, Linear, Positions, SelfAttention, SimilarityCurve,
+    StreamClips, WordPooling, bert_linear, clip_endpoints, fit_steps, of_stream, pair_bias,
 };
 use crate::{
-    Batch, BiEncoder, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result,
-    Supervision, Task, VideoBatch, fill_settings, read_settings,
+    Batch, BiEncoder, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, QueryBatch,
+    Result, Supervision, Task, VideoBatch, fill_settings, read_settings,
 };
 
 pub use config::ReLoClNetConfig;
@@ -221,11 +220,6 @@ impl ReLoClNet {
         best_clips(queries, &context.middle, &context.mask, |query, rows| Ok(query.times(&rows.t()?)?))
     }
 
-    /// The vector of one stream that the curve is made with, `[queries, hidden]`.
-    fn curve_query(&self, queries: &Tensor, number: usize) -> Result<Tensor> {
-        Ok(self.streams[number].query.forward(&of_stream(queries, number)?)?)
-    }
-
     /// Start and end logits of every query in its own video, `[queries, clips]`.
     fn own_logits(&self, queries: &Tensor, context: &Context) -> Result<(Tensor, Tensor)> {
         let of = |number: usize| -> Result<Tensor> {
@@ -246,10 +240,6 @@ impl ReLoClNet {
         Ok(self.curve.logits(&curve, &context.mask.unsqueeze(0)?)?)
     }
 
-    fn rules(&self) -> CurveRules {
-        CurveRules { pairs: self.config.pairs, end_clip: self.config.end_clip, sharpness: self.config.sharpness }
-    }
-
     fn context_of(&self, videos: &VideoBatch, pass: &Pass) -> Result<Context> {
         self.context(&videos.visual, videos.subtitle.as_ref(), &videos.mask, pass)
     }
@@ -259,9 +249,27 @@ impl ReLoClNet {
     }
 }
 
-/// `[queries, streams, hidden]` to the vectors of one stream, `[queries, hidden]`.
-fn of_stream(queries: &Tensor, number: usize) -> Result<Tensor> {
-    Ok(queries.narrow(1, number, 1)?.squeeze(1)?.contiguous()?)
+impl CurveModel for ReLoClNet {
+    fn curve(&self) -> &SimilarityCurve {
+        &self.curve
+    }
+
+    fn rules(&self) -> CurveRules {
+        CurveRules { pairs: self.config.pairs, end_clip: self.config.end_clip, sharpness: self.config.sharpness }
+    }
+
+    fn query_vectors(&self, queries: &QueryBatch) -> Result<Tensor> {
+        self.queries(&queries.words, &queries.mask, &Pass::answering())
+    }
+
+    fn curve_query(&self, vectors: &Tensor, stream: usize) -> Result<Tensor> {
+        Ok(self.streams[stream].query.forward(&of_stream(vectors, stream)?)?)
+    }
+
+    fn stream_clips(&self, videos: &VideoBatch) -> Result<StreamClips> {
+        let last = self.context_of(videos, &Pass::answering())?.last;
+        Ok(StreamClips { whole: last.clone(), curve: last, lengths: self.lengths(videos) })
+    }
 }
 
 impl Model for ReLoClNet {

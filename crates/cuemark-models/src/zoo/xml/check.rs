@@ -6,7 +6,7 @@ use cuemark_tensor::Pass;
 
 use super::{Xml, XmlConfig, span_loss};
 use crate::check::{Fixture, Trace};
-use crate::layers::{PairLimits, SimilarityCurve};
+use crate::layers::{CurveModel as _, PairLimits, SimilarityCurve};
 use crate::losses::{Comparison, DrawnNegatives};
 use crate::{Code, Given, Result};
 
@@ -54,7 +54,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     trace.out_where("cross_ed_logits", &all.1, &everywhere);
     let lengths = fixture.lengths("video_mask")?;
     let codes = net.curve.encode(&context.first, &context.second, &lengths)?;
-    let asked = net.stream_vectors(&queries)?;
+    let asked = net.stream_queries(&queries)?;
     let codes: Vec<&Code> = codes.iter().collect();
     let whole = SimilarityCurve::score_videos(&asked, &codes)?;
     let answers = net.curve.search(&asked, &codes, &whole, &net.rules())?;

@@ -9,7 +9,6 @@
 
 mod check;
 mod config;
-mod corpus;
 #[cfg(test)]
 mod tests;
 
@@ -22,13 +21,13 @@ use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{cosine, mask_out};
 
 use crate::layers::{
-    CurveRules, Heads, InputProjection, LayerNorm, Linear, NOT_THERE, Positions, SelfAttention, SimilarityCurve,
-    WordPooling, bert_linear, clip_endpoints, fit_steps, pair_bias,
+    CurveModel, CurveRules, Heads, InputProjection, LayerNorm, Linear, NOT_THERE, Positions, SelfAttention,
+    SimilarityCurve, StreamClips, WordPooling, bert_linear, clip_endpoints, fit_steps, of_stream, pair_bias,
 };
 use crate::losses::index_entropy;
 use crate::{
-    Batch, BiEncoder, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result,
-    Supervision, Task, VideoBatch, fill_settings, read_settings,
+    Batch, BiEncoder, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, QueryBatch,
+    Result, Supervision, Task, VideoBatch, fill_settings, read_settings,
 };
 
 pub use config::XmlConfig;
@@ -181,17 +180,11 @@ impl Xml {
     fn scores(&self, queries: &Tensor, context: &Context) -> Result<Tensor> {
         let (videos, clips) = context.mask.dims2()?;
         let of = |(number, rows): (usize, &Tensor)| -> Result<Tensor> {
-            let query = queries.narrow(1, number, 1)?.squeeze(1)?;
-            let cosines = cosine(&query, &rows.flatten_to(1)?)?.reshape(((), videos, clips))?;
+            let cosines = cosine(&of_stream(queries, number)?, &rows.flatten_to(1)?)?.reshape(((), videos, clips))?;
             Ok(mask_out(&cosines, &context.mask.unsqueeze(0)?, NOT_THERE)?.max(D::Minus1)?)
         };
         let scores = context.first.iter().enumerate().map(of).collect::<Result<Vec<_>>>()?;
         Ok(Tensor::stack(&scores, 0)?.mean(0)?)
-    }
-
-    /// The vector of one stream that the curve is made with, `[queries, hidden]`.
-    fn curve_query(&self, queries: &Tensor, number: usize) -> Result<Tensor> {
-        Ok(self.streams[number].query.forward(&queries.narrow(1, number, 1)?.squeeze(1)?)?)
     }
 
     /// Start and end logits of every query in its own video, `[queries, clips]`.
@@ -214,16 +207,35 @@ impl Xml {
         Ok(self.curve.logits(&Tensor::stack(&curves, 0)?.mean(0)?, &context.mask.unsqueeze(0)?)?)
     }
 
-    fn rules(&self) -> CurveRules {
-        CurveRules { pairs: self.config.pairs, end_clip: self.config.end_clip, sharpness: self.config.sharpness }
-    }
-
     fn context_of(&self, videos: &VideoBatch, pass: &Pass) -> Result<Context> {
         self.context(&videos.visual, videos.subtitle.as_ref(), &videos.mask, pass)
     }
 
     fn lengths(&self, videos: &VideoBatch) -> Vec<usize> {
         videos.lengths.iter().map(|length| (*length).min(self.config.clips)).collect()
+    }
+}
+
+impl CurveModel for Xml {
+    fn curve(&self) -> &SimilarityCurve {
+        &self.curve
+    }
+
+    fn rules(&self) -> CurveRules {
+        CurveRules { pairs: self.config.pairs, end_clip: self.config.end_clip, sharpness: self.config.sharpness }
+    }
+
+    fn query_vectors(&self, queries: &QueryBatch) -> Result<Tensor> {
+        Ok(self.queries(&queries.words, &queries.mask, &Pass::answering())?.1)
+    }
+
+    fn curve_query(&self, vectors: &Tensor, stream: usize) -> Result<Tensor> {
+        Ok(self.streams[stream].query.forward(&of_stream(vectors, stream)?)?)
+    }
+
+    fn stream_clips(&self, videos: &VideoBatch) -> Result<StreamClips> {
+        let Context { first, second, .. } = self.context_of(videos, &Pass::answering())?;
+        Ok(StreamClips { whole: first, curve: second, lengths: self.lengths(videos) })
     }
 }
 
