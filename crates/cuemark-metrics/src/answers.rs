@@ -36,8 +36,13 @@ pub trait Answers: Sync {
     /// The tasks that are answered, in their order.
     fn tasks(&self) -> Vec<Task>;
 
+    /// The lists under this very task.
+    fn named(&self, task: Task) -> Option<&dyn Lists>;
+
     /// The lists for `task`; lists for [`Task::Any`] answer every one.
-    fn lists(&self, task: Task) -> Option<&dyn Lists>;
+    fn lists(&self, task: Task) -> Option<&dyn Lists> {
+        self.named(task).or_else(|| self.named(Task::Any))
+    }
 }
 
 impl Lists for Vec<QueryPredictions> {
@@ -70,8 +75,7 @@ impl Answers for Predictions {
         self.tasks.iter().map(|lists| lists.task).collect()
     }
 
-    fn lists(&self, task: Task) -> Option<&dyn Lists> {
-        let named = |wanted| self.tasks.iter().find(|lists| lists.task == wanted);
-        named(task).or_else(|| named(Task::Any)).map(|lists| &lists.queries as &dyn Lists)
+    fn named(&self, task: Task) -> Option<&dyn Lists> {
+        self.tasks.iter().find(|lists| lists.task == task).map(|lists| &lists.queries as &dyn Lists)
     }
 }

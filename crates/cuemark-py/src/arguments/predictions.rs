@@ -154,57 +154,36 @@ fn list(query: QueryId, ranked: Vec<Prediction>) -> QueryPredictions {
     QueryPredictions { query, ranked, saliency: None, extra: Extra::default() }
 }
 
+/// One row as a prediction; what had to be read differently is counted.
+///
+/// # Errors
+/// In words, when it is none.
+pub(super) fn predicted(
+    start: f64,
+    end: f64,
+    score: Option<f64>,
+    counts: &mut RowCounts,
+) -> Result<Prediction, String> {
+    let (span, fault) = RawSpan::new(start, end).into_predicted().map_err(|error| error.to_string())?;
+    if let Some(score) = score.filter(|score| !score.is_finite()) {
+        return Err(format!("`score`: {score} is not a finite number"));
+    }
+    if let Some(fault) = fault {
+        counts.count(fault);
+        counts.changed += 1;
+    }
+    Ok(Prediction { video: None, span, score })
+}
+
 /// One ranked list with what had to be read differently, or the first row that is no prediction.
 type Ranked = Result<(Vec<Prediction>, RowCounts), (usize, String)>;
-
-/// Ranks the rows `rows`: `at` gives start, end and score of each.
-fn rank(rows: impl Iterator<Item = usize> + Clone, at: impl Fn(usize) -> (f64, f64, Option<f64>)) -> Ranked {
-    let mut counts = RowCounts::default();
-    let mut ranked = Vec::with_capacity(rows.clone().count());
-    for row in rows {
-        let (start, end, score) = at(row);
-        let (span, fault) = RawSpan::new(start, end).into_predicted().map_err(|error| (row, error.to_string()))?;
-        if let Some(score) = score.filter(|score| !score.is_finite()) {
-            return Err((row, format!("`score`: {score} is not a finite number")));
-        }
-        if let Some(fault) = fault {
-            counts.count(fault);
-            counts.changed += 1;
-        }
-        ranked.push(Prediction { video: None, span, score });
-    }
-    Ok((ranked, counts))
-}
-
-/// A ranked list and what it belongs to.
-type Whose<T> = (T, Vec<Prediction>);
-
-/// All lists, or the failure in the first row that has one; `place` names a row.
-fn collect<T>(lists: Vec<(T, Ranked)>, place: impl Fn(&T, usize) -> String) -> Result<(Vec<Whose<T>>, RowCounts)> {
-    let mut counts = RowCounts::default();
-    let mut kept = Vec::with_capacity(lists.len());
-    let mut first: Option<(usize, Failure)> = None;
-    for (whose, ranked) in lists {
-        match ranked {
-            Ok((ranked, met)) => {
-                counts.add(&met);
-                kept.push((whose, ranked));
-            }
-            Err((row, problem)) if first.as_ref().is_none_or(|(known, _)| row < *known) => {
-                first = Some((row, Failure::argument(place(&whose, row), problem)));
-            }
-            Err(_) => {}
-        }
-    }
-    first.map_or(Ok((kept, counts)), |(_, failure)| Err(failure))
-}
 
 /// `[queries, predictions, 2]`, or 3 with the score.
 fn dense(floats: &Floats<'_>, argument: &'static str) -> Result<PredictionArgument> {
     let &[queries, _, 2 | 3] = floats.shape() else { return Err(not_ranked(floats, argument)) };
-    let lists: Vec<(usize, Ranked)> = with_view!(floats, view => {
+    let lists: Vec<Ranked> = with_view!(floats, view => {
         let view = view.into_dimensionality::<Ix3>().map_err(|error| Failure::argument(argument, error))?;
-        let one = |query: usize| (query, ranked_rows(view.index_axis(numpy::ndarray::Axis(0), query)));
+        let one = |query: usize| ranked_rows(view.index_axis(numpy::ndarray::Axis(0), query));
         (0..queries).into_par_iter().with_min_len(16).map(one).collect()
     });
     by_place(lists, argument)
@@ -217,29 +196,35 @@ fn one_array_a_query(items: &[Bound<'_, PyAny>], argument: &'static str) -> Resu
         let place = format!("{argument}[{query}]");
         let floats = Floats::convert(item, &place)?;
         let &[_, 2 | 3] = floats.shape() else { return Err(not_ranked(&floats, &place)) };
-        let ranked = with_view!(&floats, view => {
+        lists.push(with_view!(&floats, view => {
             ranked_rows(view.into_dimensionality::<Ix2>().map_err(|error| Failure::argument(place, error))?)
-        });
-        lists.push((query, ranked));
+        }));
     }
     by_place(lists, argument)
 }
 
 fn ranked_rows<R: Copy + Into<f64>>(rows: ArrayView2<'_, R>) -> Ranked {
     let number = |row: usize, column: usize| rows[[row, column]].into();
-    let at = |row: usize| (number(row, 0), number(row, 1), (rows.ncols() == 3).then(|| number(row, 2)));
-    rank(0..rows.nrows(), at)
+    let mut counts = RowCounts::default();
+    let mut ranked = Vec::with_capacity(rows.nrows());
+    for row in 0..rows.nrows() {
+        let score = (rows.ncols() == 3).then(|| number(row, 2));
+        let read = predicted(number(row, 0), number(row, 1), score, &mut counts);
+        ranked.push(read.map_err(|problem| (row, problem))?);
+    }
+    Ok((ranked, counts))
 }
 
-fn by_place(lists: Vec<(usize, Ranked)>, argument: &'static str) -> Result<PredictionArgument> {
-    let first_bad = lists.iter().find(|(_, ranked)| ranked.is_err()).map(|(query, _)| *query);
-    let lists = match first_bad {
-        // Only the first query with a fault is told of; ranks of different queries have no order.
-        Some(bad) => lists.into_iter().skip(bad).take(1).collect(),
-        None => lists,
-    };
-    let (lists, rows) = collect(lists, |query, rank| format!("{argument}[{query}, {rank}]"))?;
-    Ok(PredictionArgument::ByPlace { lists: lists.into_iter().map(|(_, ranked)| ranked).collect(), rows, argument })
+fn by_place(lists: Vec<Ranked>, argument: &'static str) -> Result<PredictionArgument> {
+    let mut rows = RowCounts::default();
+    let mut kept = Vec::with_capacity(lists.len());
+    for (query, ranked) in lists.into_iter().enumerate() {
+        let named = |(rank, problem)| Failure::argument(format!("{argument}[{query}, {rank}]"), problem);
+        let (ranked, counts) = ranked.map_err(named)?;
+        rows.add(&counts);
+        kept.push(ranked);
+    }
+    Ok(PredictionArgument::ByPlace { lists: kept, rows, argument })
 }
 
 fn not_ranked(floats: &Floats<'_>, place: &str) -> Failure {

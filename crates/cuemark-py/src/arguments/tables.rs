@@ -13,6 +13,7 @@ use rayon::prelude::*;
 
 use super::columns::{Codes, Columns, Ids};
 use super::keys;
+use super::predictions::predicted;
 use crate::failure::{Failure, Result};
 use crate::predictions::Predictions as PyPredictions;
 
@@ -152,16 +153,8 @@ impl<'a> View<'a> {
             return Ok(counts);
         }
         for row in rows {
-            let (start, end) = (self.start[row], self.end[row]);
-            let score = self.score.map_or(0.0, |score| score[row]);
-            let (_, fault) = RawSpan::new(start, end).into_predicted().map_err(|error| (row, error.to_string()))?;
-            if !score.is_finite() {
-                return Err((row, format!("`score`: {score} is not a finite number")));
-            }
-            if let Some(fault) = fault {
-                counts.count(fault);
-                counts.changed += 1;
-            }
+            let score = self.score.map(|score| score[row]);
+            predicted(self.start[row], self.end[row], score, &mut counts).map_err(|problem| (row, problem))?;
         }
         Ok(counts)
     }
@@ -253,8 +246,7 @@ impl Answers for ColumnAnswers<'_> {
         self.tasks.iter().map(|(task, _)| *task).collect()
     }
 
-    fn lists(&self, task: Task) -> Option<&dyn Lists> {
-        let named = |wanted| self.tasks.iter().find(|(task, _)| *task == wanted);
-        named(task).or_else(|| named(Task::Any)).map(|(_, lists)| lists as &dyn Lists)
+    fn named(&self, task: Task) -> Option<&dyn Lists> {
+        self.tasks.iter().find(|(known, _)| *known == task).map(|(_, lists)| lists as &dyn Lists)
     }
 }
