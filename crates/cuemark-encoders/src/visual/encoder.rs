@@ -14,6 +14,8 @@ use crate::{EncodeError, Result};
 
 /// Pictures that go through a network at once: more would only take memory.
 const AT_ONCE: usize = 16;
+/// The same on a CPU, where what lies between two layers should stay in its cache.
+const AT_ONCE_ON_CPU: usize = 4;
 
 /// How to open an encoder.
 #[derive(Debug, Clone)]
@@ -149,12 +151,14 @@ impl ClipEncoder for NetworkEncoder {
     fn encode(&self, clips: &Clips) -> Result<Vec<Vec<f32>>> {
         check(clips, &self.sampling)?;
         let mut rows = Vec::with_capacity(clips.len());
-        let at_once = match self.card.looks {
+        let pictures = match self.card.looks {
             // A clip is as large as its frames; the CPU spreads one over all its threads.
             Looks::Clip if self.device.is_cpu() => 1,
-            Looks::Clip => (8 * AT_ONCE / self.sampling.frames).max(1),
-            Looks::Frames(_) => (AT_ONCE / self.sampling.frames).max(1),
+            Looks::Clip => 8 * AT_ONCE,
+            Looks::Frames(_) if self.device.is_cpu() => AT_ONCE_ON_CPU,
+            Looks::Frames(_) => AT_ONCE,
         };
+        let at_once = (pictures / self.sampling.frames).max(1);
         for part in clips.parts(at_once) {
             rows.extend(self.rows(part)?.to_vec2::<f32>()?);
         }
