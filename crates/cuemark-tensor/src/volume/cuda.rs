@@ -1,7 +1,7 @@
 //! The operations on volumes on NVIDIA GPUs.
 //!
 //! A convolution gathers what its windows read, some outputs at a time, and multiplies that by the kernel. A convolution of
-//! single places reads its input where it is.
+//! single places reads its input where it is, when that has a multiple of four channels.
 
 #![allow(unsafe_code)] // kernels are launched through pointers
 
