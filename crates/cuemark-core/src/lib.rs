@@ -4,6 +4,7 @@
 //! `DiDeMo`'s five-second chunks in [`ChunkRange`]; none of them converts into another without saying how.
 //! Nothing here reads a file or touches a tensor.
 
+mod advice;
 mod chunk;
 mod clip;
 mod extra;
@@ -23,6 +24,7 @@ mod split;
 mod truth;
 mod video;
 
+pub use advice::{Advice, Advise, Dialect};
 pub use chunk::{CHUNK_SECONDS, ChunkRange};
 pub use clip::{ClipLen, ClipRange};
 pub use extra::Extra;
@@ -33,7 +35,7 @@ pub use moment::{GradedMoment, Moment};
 pub use nms::Nms;
 pub use norm_span::NormSpan;
 pub use prediction::{Prediction, Predictions, QueryPredictions, Task, TaskPredictions};
-pub use progress::{Progress, Stopped};
+pub use progress::{Progress, Seen, Stopped};
 pub use relevance::Relevance;
 pub use rng::Rng;
 pub use row_policy::{RowCounts, RowFault, RowPolicy, SpanFault};

@@ -49,7 +49,7 @@ impl Nms {
         at: impl Fn(usize) -> (Option<&'a VideoId>, Span),
         progress: &Progress,
     ) -> Result<Vec<usize>, Stopped> {
-        progress.expect(len);
+        progress.announce(len);
         let mut kept: Vec<usize> = Vec::new();
         for position in 0..len {
             if kept.len() == self.limit {

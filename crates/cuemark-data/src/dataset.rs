@@ -59,7 +59,7 @@ pub fn load_watched(
         .filter_map(|(file, source)| source.as_ref().map(|source| (source.path(), (source, file.layout))))
         .collect();
     let files: Vec<&(&Source, &Layout)> = sources.values().collect();
-    progress.expect(files.iter().filter_map(|(source, _)| source.size()).sum::<u64>() as usize);
+    progress.announce(files.iter().filter_map(|(source, _)| source.size()).sum::<u64>() as usize);
     let read: Vec<_> = files.par_iter().map(|(source, layout)| (layout.read)(source, options)).collect();
     let mut parts: Vec<(&Utf8Path, Split)> = Vec::new();
     for (path, splits) in sources.keys().zip(read) {

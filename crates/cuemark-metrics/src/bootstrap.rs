@@ -61,7 +61,7 @@ pub(crate) fn resampled_means(
     if queries == 0 || how.resamples == 0 {
         return Ok(vec![Vec::new(); columns.len()]);
     }
-    progress.expect(how.resamples);
+    progress.announce(how.resamples);
     let sums = (0..how.resamples)
         .into_par_iter()
         .map(|resample| {

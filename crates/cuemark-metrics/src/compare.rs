@@ -79,7 +79,7 @@ pub fn compare_watched(
 fn randomisation_p(differences: &[f64], how: Bootstrap, progress: &Progress) -> Result<f64, Stopped> {
     let informative: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
     let observed = informative.iter().sum::<f64>().abs();
-    progress.expect(how.resamples);
+    progress.announce(how.resamples);
     let as_large = (0..how.resamples).into_par_iter().map(|resample| {
         progress.advance(1)?;
         let mut rng = Rng::stream(how.seed, &format!("randomisation {resample}"));

@@ -102,7 +102,7 @@ pub fn evaluate_watched(
     let mut answers = Answered::new(&known, truths.len());
     let mut notes = Vec::new();
     let mut columns: Vec<Option<Column>> = vec![None; plan.metrics.len()];
-    progress.expect(truths.len() * plan.stages.iter().map(|stage| by_task(plan, stage).len()).sum::<usize>());
+    progress.announce(truths.len() * plan.stages.iter().map(|stage| by_task(plan, stage).len()).sum::<usize>());
     for stage in &plan.stages {
         for (task, positions) in by_task(plan, stage) {
             let positions = drop_unscorable_highlights(plan, truths, predictions, positions, &mut notes)?;

@@ -180,7 +180,7 @@ pub(crate) fn read_all(
 ) -> Result<(Arc<Split>, Vec<ReadPredictions>)> {
     let progress = Arc::new(Progress::new());
     let watch = |source: &mut Source| {
-        progress.expect(source.size().map_or(0, |bytes| bytes as usize));
+        progress.announce(source.size().map_or(0, |bytes| bytes as usize));
         *source = source.clone().watched(progress.clone());
     };
     if let Some(source) = truth.file() {

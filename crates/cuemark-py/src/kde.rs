@@ -60,7 +60,7 @@ impl Kde {
         let places = norm_spans(points, "points")?;
         let audience = Audience::of(py, progress)?;
         let progress = Arc::new(Progress::new());
-        progress.expect(places.len());
+        progress.announce(places.len());
         let densities = watched(py, &audience, "density", &progress, || {
             let mut densities = Vec::with_capacity(places.len());
             for block in places.chunks(BLOCK) {

@@ -64,7 +64,7 @@ impl Tiles {
         }
         put_neighbours_together(&mut distinct, LANES, |&(_, place)| place);
 
-        progress.expect(distinct.len());
+        progress.announce(distinct.len());
         let tiles = distinct.par_chunks(LANES).map(|chunk| {
             progress.advance(chunk.len())?;
             Ok(self.sums_of_tile(chunk))

@@ -147,7 +147,7 @@ pub fn read_folder(folder: &Utf8Path) -> Result<Vec<Split>> {
 pub fn read_folder_watched(folder: &Utf8Path, progress: &Arc<Progress>) -> Result<Vec<Split>> {
     let sources = SPLIT_NAMES.iter().filter_map(|name| Source::find(folder, &format!("{name}.jsonl")));
     let sources: Vec<Source> = sources.map(|source| source.watched(progress.clone())).collect();
-    progress.expect(sources.iter().filter_map(Source::size).sum::<u64>() as usize);
+    progress.announce(sources.iter().filter_map(Source::size).sum::<u64>() as usize);
     let splits = sources.iter().map(|source| cuemark_jsonl::read_truth(source, RowPolicy::Keep));
     let splits = splits.collect::<Result<Vec<Split>, ReadError>>()?;
     if splits.is_empty() {

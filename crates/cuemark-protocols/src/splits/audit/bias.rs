@@ -74,7 +74,7 @@ pub(super) fn score_baselines(
     let (mut scores, mut gaps) = (Vec::new(), Vec::new());
     for card in BASELINES {
         let baseline = card.fit(&Training { truths: train, first_verb })?;
-        progress.expect(splits.len());
+        progress.announce(splits.len());
         let runs = splits.iter().map(|split| {
             progress.advance(1)?;
             Run::of(baseline.as_ref(), &split.queries, seed, seeds_of(card))

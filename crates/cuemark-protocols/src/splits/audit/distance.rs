@@ -45,7 +45,7 @@ pub(super) fn distances(splits: &[Split], seed: u64, progress: &Progress) -> Res
     let mut distances = Vec::new();
     for (i, (left, a)) in samples.iter().enumerate() {
         for (right, b) in &samples[i + 1..] {
-            progress.expect(1);
+            progress.announce(1);
             progress.advance(1)?;
             let (energy, p_value) = energy_test(a, b, seed);
             let (left, right) = ((*left).to_owned(), (*right).to_owned());

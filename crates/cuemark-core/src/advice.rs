@@ -1,0 +1,160 @@
+//! What can be done about an error, in words that no front end owns.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// An error that knows what can be done about it.
+pub trait Advise {
+    /// What to do; `None` where the message says it all.
+    fn advice(&self) -> Option<Advice>;
+}
+
+/// A sentence for whoever met an error. Settings and commands in it are data, so that each front end says them in its own
+/// way: a terminal as flags, Python as keyword arguments, HTTP as fields of the request.
+///
+/// ```
+/// use cuemark_core::{Advice, Dialect};
+/// let advice = Advice::say("pass ").set_to("bad_rows", "keep").and(" to swap such rows");
+/// assert_eq!(advice.render(Dialect::Terminal), "pass `--bad-rows keep` to swap such rows");
+/// assert_eq!(advice.render(Dialect::Python), "pass `bad_rows=\"keep\"` to swap such rows");
+/// assert_eq!(advice.render(Dialect::Http), "pass `\"bad_rows\": \"keep\"` to swap such rows");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Advice {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Words(Cow<'static, str>),
+    Setting { name: Cow<'static, str>, value: Value },
+    Command(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Value {
+    /// The setting is a switch.
+    On,
+    /// This very value.
+    Is(String),
+    /// Whatever the reader has: `FILE`, `NAME`.
+    Any(&'static str),
+}
+
+/// Whose words advice is rendered in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// `--bad-rows keep`, and commands as they are typed.
+    Terminal,
+    /// `bad_rows="keep"`, and commands as what to run in a terminal.
+    Python,
+    /// `"bad_rows": "keep"`.
+    Http,
+}
+
+impl Advice {
+    /// Begins with words.
+    pub fn say(words: impl Into<Cow<'static, str>>) -> Self {
+        Self { pieces: vec![Piece::Words(words.into())] }
+    }
+
+    /// "did you mean `…`?"
+    pub fn nearest(name: &str) -> Self {
+        Self::say(format!("did you mean `{name}`?"))
+    }
+
+    /// Begins with a command of the program, without the program's name: `weights list`.
+    pub fn command(arguments: impl Into<String>) -> Self {
+        Self { pieces: vec![Piece::Command(arguments.into())] }
+    }
+
+    /// More words.
+    pub fn and(mut self, words: impl Into<Cow<'static, str>>) -> Self {
+        self.pieces.push(Piece::Words(words.into()));
+        self
+    }
+
+    /// A switch, named in `snake_case`.
+    pub fn set(mut self, name: &'static str) -> Self {
+        self.pieces.push(Piece::Setting { name: name.into(), value: Value::On });
+        self
+    }
+
+    /// A setting with the value that helps, named in `snake_case`.
+    pub fn set_to(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.pieces.push(Piece::Setting { name: name.into(), value: Value::Is(value.into()) });
+        self
+    }
+
+    /// A setting whose value the reader knows: `what` is a placeholder such as `FILE`.
+    pub fn set_any(mut self, name: &'static str, what: &'static str) -> Self {
+        self.pieces.push(Piece::Setting { name: name.into(), value: Value::Any(what) });
+        self
+    }
+
+    /// A command of the program, without the program's name.
+    pub fn run(mut self, arguments: impl Into<String>) -> Self {
+        self.pieces.push(Piece::Command(arguments.into()));
+        self
+    }
+
+    /// The sentence as readers of `dialect` would write it themselves.
+    pub fn render(&self, dialect: Dialect) -> String {
+        let mut text = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Words(words) => text.push_str(words),
+                Piece::Command(arguments) => text.extend(["`cuemark ", arguments, "`"]),
+                Piece::Setting { name, value } => {
+                    // Writing to a string does not fail.
+                    let _ = match (dialect, value) {
+                        (Dialect::Terminal, Value::On) => write!(text, "`--{}`", name.replace('_', "-")),
+                        (Dialect::Terminal, Value::Is(value)) => {
+                            write!(text, "`--{} {value}`", name.replace('_', "-"))
+                        }
+                        (Dialect::Terminal, Value::Any(what)) => {
+                            write!(text, "`--{} {what}`", name.replace('_', "-"))
+                        }
+                        (Dialect::Python, Value::On) => write!(text, "`{name}=True`"),
+                        (Dialect::Python, Value::Is(value)) => write!(text, "`{name}={value:?}`"),
+                        (Dialect::Python, Value::Any(_)) => write!(text, "`{name}=…`"),
+                        (Dialect::Http, Value::On) => write!(text, "`\"{name}\": true`"),
+                        (Dialect::Http, Value::Is(value)) => write!(text, "`\"{name}\": {value:?}`"),
+                        (Dialect::Http, Value::Any(_)) => write!(text, "`\"{name}\"`"),
+                    };
+                }
+            }
+        }
+        text
+    }
+
+    /// The settings that it names, with the value that helps where there is one: what a program could act upon.
+    pub fn settings(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Setting { name, value: Value::Is(value) } => Some((name.as_ref(), Some(value.as_str()))),
+            Piece::Setting { name, value: Value::On } => Some((name.as_ref(), Some("true"))),
+            Piece::Setting { name, value: Value::Any(_) } => Some((name.as_ref(), None)),
+            Piece::Words(_) | Piece::Command(_) => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_is_said_in_the_words_of_each_front_end() {
+        let advice = Advice::say("pass ").set("force").and(" to replace it");
+        assert_eq!(advice.render(Dialect::Terminal), "pass `--force` to replace it");
+        assert_eq!(advice.render(Dialect::Python), "pass `force=True` to replace it");
+        assert_eq!(advice.render(Dialect::Http), "pass `\"force\": true` to replace it");
+        assert_eq!(advice.settings().collect::<Vec<_>>(), [("force", Some("true"))]);
+    }
+
+    #[test]
+    fn commands_are_typed_in_a_terminal_whoever_reads() {
+        let advice = Advice::say("run ").run("weights pull minilm");
+        assert_eq!(advice.render(Dialect::Python), "run `cuemark weights pull minilm`");
+    }
+}
