@@ -13,7 +13,7 @@ const BIASES: [&str; 3] = ["0", "0.5", "1"];
 /// The published splits: our name for each, and its file.
 const CHARADES_CD: [&str; 4] = ["train", "val", "test-iid", "test-ood"];
 
-/// Makes the worlds, audits everything, and writes what was said to `results/bias-DATE.md`.
+/// Makes the worlds, audits everything, and writes what was said to `results/notes/bias-DATE.md`.
 pub(crate) fn run(_: &[&str]) -> Result<bool> {
     if !watch(&mut cargo(&["build", "--release", "--package", "cuemark-cli"]))?.ok {
         bail!("cuemark does not build");
@@ -48,7 +48,7 @@ pub(crate) fn run(_: &[&str]) -> Result<bool> {
             audit.replace(&splits.display().to_string(), "charades-cd")
         );
     }
-    let result = workspace().join("results").join(format!("bias-{}.md", machine.date));
+    let result = workspace().join("results/notes").join(format!("bias-{}.md", machine.date));
     std::fs::write(&result, &text)?;
     println!("{text}\nwritten to {}", result.display());
     Ok(true)

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::process::{cargo, scratch_folder, watch};
 use crate::tally::Tally;
-use crate::{needs, package, python, weights};
+use crate::{needs, package, python, rules, weights};
 
 /// One command of the suite.
 struct Step {
@@ -32,6 +32,9 @@ pub(crate) const FEATURES: &str = "--features=cuemark-cli/hdf5,cuemark-cli/lmdb,
 /// The step before which weights are pulled: the program that pulls them has been built by then.
 const TESTS: &str = "tests";
 
+/// The step that makes the library's documentation, in which a broken link is an error.
+const DOCS: &str = "documentation";
+
 /// In order; a later step runs even when an earlier one failed.
 const STEPS: &[Step] = &[
     Step { name: "format", cargo: &["fmt", "--all", "--", "--check"], counts: Counts::Itself },
@@ -52,6 +55,7 @@ const STEPS: &[Step] = &[
         cargo: &["test", "--workspace", FEATURES, "--doc", "--no-fail-fast"],
         counts: Counts::Runners,
     },
+    Step { name: DOCS, cargo: &["doc", "--workspace", FEATURES, "--no-deps"], counts: Counts::Itself },
 ];
 
 /// What stands in for nextest where it is not installed.
@@ -66,6 +70,8 @@ pub(crate) fn run() -> Result<ExitCode> {
     heading("system packages");
     let needs = Tally::one(needs::meet()?);
     note("system packages", needs, &mut total, &mut failed);
+    heading("rules");
+    note("rules", Tally::one(rules::check()?), &mut total, &mut failed);
     for step in STEPS {
         if step.name == TESTS {
             heading("weights");
@@ -116,6 +122,9 @@ fn run_step(step: &Step, skipped: &Path) -> Result<Tally> {
     };
     let mut command = cargo(arguments);
     command.env("CUEMARK_SKIPPED_LOG", skipped).env("CUEMARK_CACHE", weights::cache()?);
+    if step.name == DOCS {
+        command.env("RUSTDOCFLAGS", "-D warnings");
+    }
     if std::env::var_os("CI").is_some() {
         // Nothing is built twice there, so what incremental builds write would only cost time and disk.
         command.env("CARGO_INCREMENTAL", "0");

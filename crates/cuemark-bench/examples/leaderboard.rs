@@ -1,4 +1,4 @@
-//! Lays the table of `results/runs-*.json` into `README.md` and writes `docs/findings.md`: what `cargo xtask leaderboard` runs.
+//! Lays the table of `results/runs/runs-*.json` into `README.md` and writes `docs/findings.md`: what `cargo xtask leaderboard` runs.
 
 use camino::Utf8Path;
 use cuemark_bench::findings::findings;
@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = Utf8Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let readme = root.join("README.md");
     let text = Source::new(&readme).text()?;
-    let files = read_folder(&root.join("results"))?;
+    let files = read_folder(&root.join("results/runs"))?;
     let fresh = laid_into(&text, &table(&files));
     let fresh = fresh.ok_or_else(|| ReadError::file(&readme, "has no place for the leaderboard"))?;
     WholeFile::write_all_to(readme, Overwrite::Force, fresh.as_bytes())?;

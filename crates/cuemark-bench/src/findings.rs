@@ -40,7 +40,7 @@ pub fn findings(files: &[RunsFile]) -> String {
     let runs: Vec<&RunResult> = latest.into_values().collect();
     let sources: Vec<String> = files.iter().map(|file| format!("{} of {}", file.name, file.date)).collect();
     let mut text = "# What the field found, looked for in the built-in world\n\n\
-                    Made by `cargo xtask leaderboard` from `results/runs-*.json`; not edited by hand. R@1 and the like in percent, with 95 % intervals over\n\
+                    Made by `cargo xtask leaderboard` from `results/runs/runs-*.json`; not edited by hand. R@1 and the like in percent, with 95 % intervals over\n\
                     queries. A difference of two splits has the interval that the two intervals give when added in quadrature. Small worlds and short\n\
                     training: these figures say whether our measurements can show an effect, not how large it is on real video.\n"
         .to_owned();

@@ -16,7 +16,7 @@ const VERSION: u32 = 1;
 const BEGIN: &str = "<!-- leaderboard:begin -->";
 const END: &str = "<!-- leaderboard:end -->";
 
-/// The results of a matrix: `results/runs-NAME-DATE.json`.
+/// The results of a matrix: `results/runs/runs-NAME-DATE.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunsFile {

@@ -9,7 +9,7 @@ use cuemark_bench::leaderboard::{laid_into, read_folder, table};
 fn the_readme_and_the_findings_are_fresh() {
     let root = Utf8Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap();
-    let files = read_folder(&root.join("results")).unwrap();
+    let files = read_folder(&root.join("results/runs")).unwrap();
     let readme = read("README.md");
     assert!(readme == laid_into(&readme, &table(&files)).unwrap(), "README.md is stale: run `cargo xtask leaderboard`");
     assert!(read("docs/findings.md") == findings(&files), "docs/findings.md is stale: run `cargo xtask leaderboard`");

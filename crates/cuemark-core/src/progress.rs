@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Shared by work, which counts its steps, and whoever waits for it, who looks (a progress bar) and may stop it.
 ///
 /// A step is whatever the work says it is: a byte, a query, a resample. Counting costs one atomic addition. Long work
 /// may pass through named phases, each counted from zero, and may say a line now and then that a person should read at
-/// once; figures belong into its answer.
+/// once; figures belong into its answer. A clone is another handle on the same work.
 ///
 /// ```
 /// use cuemark_core::{Progress, Stopped};
@@ -22,8 +22,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// progress.stop();
 /// assert_eq!(progress.advance(1), Err(Stopped));
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Progress {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
     done: AtomicUsize,
     total: AtomicUsize,
     stopped: AtomicBool,
@@ -58,15 +63,15 @@ impl Progress {
 
     /// Begins a phase of `steps` steps (0 where nobody knows yet): the count starts again at zero.
     pub fn phase(&self, name: impl Into<Cow<'static, str>>, steps: usize) {
-        let mut phase = held(&self.phase);
+        let mut phase = held(&self.shared.phase);
         *phase = name.into();
-        self.done.store(0, Ordering::Relaxed);
-        self.total.store(steps, Ordering::Relaxed);
+        self.shared.done.store(0, Ordering::Relaxed);
+        self.shared.total.store(steps, Ordering::Relaxed);
     }
 
     /// Adds `steps` to what there is to do in this phase.
     pub fn announce(&self, steps: usize) {
-        self.total.fetch_add(steps, Ordering::Relaxed);
+        self.shared.total.fetch_add(steps, Ordering::Relaxed);
     }
 
     /// Notes that `steps` more are done.
@@ -74,7 +79,7 @@ impl Progress {
     /// # Errors
     /// When the work was stopped: whoever counts should return as soon as it can.
     pub fn advance(&self, steps: usize) -> Result<(), Stopped> {
-        self.done.fetch_add(steps, Ordering::Relaxed);
+        self.shared.done.fetch_add(steps, Ordering::Relaxed);
         self.check()
     }
 
@@ -88,17 +93,17 @@ impl Progress {
 
     /// Stops (cancels) the work: the next [`Progress::advance`] or [`Progress::check`] is an error.
     pub fn stop(&self) {
-        self.stopped.store(true, Ordering::Relaxed);
+        self.shared.stopped.store(true, Ordering::Relaxed);
     }
 
     /// Whether somebody has stopped the work.
     pub fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        self.shared.stopped.load(Ordering::Relaxed)
     }
 
     /// Says a line that a person should read while the work goes on.
     pub fn say(&self, line: impl Into<String>) {
-        let mut said = held(&self.said);
+        let mut said = held(&self.shared.said);
         if said.len() < LINES_KEPT {
             said.push(line.into());
         }
@@ -106,24 +111,24 @@ impl Progress {
 
     /// The lines said since somebody last asked, oldest first.
     pub fn heard(&self) -> Vec<String> {
-        std::mem::take(&mut *held(&self.said))
+        std::mem::take(&mut *held(&self.shared.said))
     }
 
     /// Where the work is now.
     pub fn look(&self) -> Seen {
         // The phase is held so that no count of another phase stands beside its name.
-        let phase = held(&self.phase);
+        let phase = held(&self.shared.phase);
         Seen { phase: phase.clone(), done: self.done(), total: self.total() }
     }
 
     /// Steps of this phase done so far; may pass [`Progress::total`] where the work knew it only roughly.
     pub fn done(&self) -> usize {
-        self.done.load(Ordering::Relaxed)
+        self.shared.done.load(Ordering::Relaxed)
     }
 
     /// Steps of this phase expected in all, as far as they are known by now.
     pub fn total(&self) -> usize {
-        self.total.load(Ordering::Relaxed)
+        self.shared.total.load(Ordering::Relaxed)
     }
 }
 

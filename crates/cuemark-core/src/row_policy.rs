@@ -2,10 +2,14 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{RawSpan, Span, SpanError};
 
-/// What a reader does with rows that cannot be right (`--bad-rows`). Every policy counts what it met.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What a reader does with rows that cannot be right (`bad_rows`). Every policy counts what it met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum RowPolicy {
     /// Drop nothing: swap reversed spans, raise negative starts to 0, leave ends past the duration. Default.
     #[default]

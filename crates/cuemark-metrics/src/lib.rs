@@ -40,7 +40,7 @@ pub use map::average_precision;
 pub use mean_iou::top_iou;
 pub use name::{Metric, MetricName, parse_list};
 pub use ndcg::{GradedSpan, ndcg_at};
-pub use plan::{Missing, Order, Overrides, Plan, Stage, TruthSpans};
+pub use plan::{Missing, Order, Overrides, Plan, Stage, Suppression, TruthSpans};
 pub use preset::Preset;
 pub use recall::{hit_within, recall_at};
 pub use report::Report;

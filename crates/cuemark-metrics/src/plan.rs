@@ -1,8 +1,10 @@
 //! Which metrics, through which steps, judged how.
 
 use std::fmt;
+use std::str::FromStr;
 
 use cuemark_core::Nms;
+use serde::{Deserialize, Serialize};
 
 use crate::{Comparison, Grouping, Judge, Metric, MetricName, Preset, Step, Ties};
 
@@ -29,21 +31,83 @@ pub struct Stage {
     pub metrics: Vec<usize>,
 }
 
-/// What the user changes about a plan from the command line.
+/// What somebody changes about a plan; what is `None` stays as the plan has it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Overrides {
-    /// `--nms T|none`: `Some(None)` switches suppression off.
-    pub nms: Option<Option<f64>>,
-    /// `--order file|score`: whether to sort by score.
+    /// Suppression of answers that overlap a better one (NMS).
+    pub nms: Option<Suppression>,
+    /// What the ranking is.
     pub order: Option<Order>,
-    /// `--strict`
+    /// Whether an overlap at the threshold counts.
     pub comparison: Option<Comparison>,
-    /// `--clip-truth`: clip true spans to their video first.
+    /// Whether true spans are clipped to their video first.
     pub truth: Option<TruthSpans>,
 }
 
+/// Whether answers that overlap a better one are suppressed (NMS). As text: a threshold in 0 to 1, or `none`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(into = "SuppressionText", try_from = "SuppressionText")]
+pub enum Suppression {
+    /// None is.
+    Off,
+    /// Those that overlap by more than this IoU.
+    Above(f64),
+}
+
+/// What a file may say of suppression: a number, or a word.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum SuppressionText {
+    Threshold(f64),
+    Word(String),
+}
+
+impl Suppression {
+    /// Suppression above `threshold`.
+    ///
+    /// # Errors
+    /// When it is not in 0 to 1.
+    pub fn above(threshold: f64) -> Result<Self, String> {
+        let wrong = || format!("{threshold} is not a threshold between 0 and 1, nor `none`");
+        (0.0..=1.0).contains(&threshold).then_some(Self::Above(threshold)).ok_or_else(wrong)
+    }
+}
+
+impl FromStr for Suppression {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::Off),
+            text => Self::above(text.parse().map_err(|_| "a threshold between 0 and 1, or `none`".to_owned())?),
+        }
+    }
+}
+
+impl From<Suppression> for SuppressionText {
+    fn from(suppression: Suppression) -> Self {
+        match suppression {
+            Suppression::Off => Self::Word("none".to_owned()),
+            Suppression::Above(threshold) => Self::Threshold(threshold),
+        }
+    }
+}
+
+impl TryFrom<SuppressionText> for Suppression {
+    type Error = String;
+
+    fn try_from(text: SuppressionText) -> Result<Self, String> {
+        match text {
+            SuppressionText::Threshold(threshold) => Self::above(threshold),
+            SuppressionText::Word(word) => word.parse(),
+        }
+    }
+}
+
 /// What a list's ranking is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Order {
     /// The order of the file.
     File,
@@ -131,14 +195,14 @@ impl Overrides {
         if let Some(nms) = self.nms {
             let present = steps.iter().position(|step| matches!(step, Step::Suppress(_)));
             match (present, nms) {
-                (Some(at), Some(threshold)) => {
+                (Some(at), Suppression::Above(threshold)) => {
                     if let Step::Suppress(nms) = &mut steps[at] {
                         nms.threshold = threshold;
                     }
                 }
-                (Some(at), None) => drop(steps.remove(at)),
-                (None, Some(threshold)) => steps.push(Step::Suppress(Nms::new(threshold))),
-                (None, None) => {}
+                (Some(at), Suppression::Off) => drop(steps.remove(at)),
+                (None, Suppression::Above(threshold)) => steps.push(Step::Suppress(Nms::new(threshold))),
+                (None, Suppression::Off) => {}
             }
         }
         if self.truth == Some(TruthSpans::Clipped) && !steps.contains(&Step::ClipTruth) {
@@ -181,7 +245,7 @@ mod tests {
     #[test]
     fn the_command_line_replaces_one_step_and_leaves_the_others() {
         let overrides =
-            Overrides { nms: Some(Some(0.4)), comparison: Some(Comparison::Inclusive), ..Overrides::default() };
+            Overrides { nms: Some(Suppression::Above(0.4)), comparison: Some(Comparison::Inclusive), ..Overrides::default() };
         let plan = Plan::preset(Preset::Tan2d, None, overrides);
         let nms = plan.stages[0].steps.iter().find_map(|step| match step {
             Step::Suppress(nms) => Some(nms.threshold),
@@ -189,7 +253,7 @@ mod tests {
         });
         assert_eq!(nms, Some(0.4));
         assert_eq!(plan.stages[0].judge.comparison, Comparison::Inclusive);
-        let off = Plan::preset(Preset::Tan2d, None, Overrides { nms: Some(None), ..Overrides::default() });
+        let off = Plan::preset(Preset::Tan2d, None, Overrides { nms: Some(Suppression::Off), ..Overrides::default() });
         assert!(off.stages[0].steps.is_empty());
     }
 }

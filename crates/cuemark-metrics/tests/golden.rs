@@ -11,7 +11,7 @@ use cuemark_core::{NormSpan, Predictions, Span, Split};
 use cuemark_data::{Durations, ReadOptions, TruthFormat, read_truth};
 use cuemark_formats::{PredictionOptions, Source, VideoIndex, read_predictions};
 use cuemark_metrics::{
-    Comparison, Evaluation, Judge, Missing, Overrides, Plan, Preset, TruthSpans, WhichHit, discounted_recall_at,
+    Comparison, Evaluation, Judge, Missing, Overrides, Plan, Preset, Suppression, TruthSpans, WhichHit, discounted_recall_at,
     evaluate, parse_list,
 };
 use cuemark_testkit::shared;
@@ -95,8 +95,8 @@ fn check_section(golden: &Golden, section: &str, preset: Preset, overrides: Over
 fn check_single_video(golden: &Golden) {
     assert_eq!(golden.split.queries.len() as u64, golden.expected["counts"]["queries"].as_u64().unwrap());
     let nms = golden.expected["videox_nms"]["nms_threshold"].as_f64().unwrap();
-    let suppress = Overrides { nms: Some(Some(nms)), ..Overrides::default() };
-    let as_listed = Overrides { nms: Some(None), ..Overrides::default() };
+    let suppress = Overrides { nms: Some(Suppression::Above(nms)), ..Overrides::default() };
+    let as_listed = Overrides { nms: Some(Suppression::Off), ..Overrides::default() };
     check_section(golden, "videox_nms", Preset::Tan2d, suppress);
     check_section(golden, "videox_no_nms", Preset::Tan2d, as_listed);
     let clipped = Overrides { truth: Some(TruthSpans::Clipped), ..suppress };

@@ -73,7 +73,7 @@ pub(crate) const BENCHES: &[Bench] = &[
 pub(crate) struct Options {
     /// Runs of each side; medians are reported.
     pub(crate) repeat: usize,
-    /// Whether to write the result under `results/`.
+    /// Whether to write the result under `results/bench/`.
     pub(crate) record: bool,
 }
 
@@ -113,7 +113,7 @@ impl Table {
     }
 }
 
-/// Runs the bench called `name`, prints its tables and, when asked, writes them under `results/`.
+/// Runs the bench called `name`, prints its tables and, when asked, writes them under `results/bench/`.
 pub(crate) fn run(name: &str, options: &Options) -> Result<ExitCode> {
     let bench = BENCHES.iter().find(|bench| bench.name == name);
     let bench = bench.with_context(|| format!("no such bench: `{name}`; `cargo xtask help` lists them"))?;
@@ -128,7 +128,7 @@ pub(crate) fn run(name: &str, options: &Options) -> Result<ExitCode> {
     );
     print!("{text}");
     if options.record {
-        let stem = workspace().join("results").join(format!("bench-{name}-{}", machine.date));
+        let stem = workspace().join("results/bench").join(format!("{name}-{}", machine.date));
         let figures = json!({"bench": name, "machine": machine.to_json(), "figures": report.figures});
         std::fs::write(stem.with_extension("md"), &text)?;
         std::fs::write(stem.with_extension("json"), format!("{figures:#}\n"))?;

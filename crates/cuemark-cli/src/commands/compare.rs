@@ -1,12 +1,10 @@
 //! `cuemark compare`: is one prediction file better than another?
 
-use camino::Utf8PathBuf;
-use cuemark_metrics::{Bootstrap, PairedComparison, compare, evaluate};
-use serde_json::{Map, Value, json};
+use cuemark::{Compare, Compared};
 
-use crate::commands::eval::{Scoring, first_verb};
-use crate::input::{PredictionArgs, TruthArgs, note_faults};
+use crate::input::note_faults;
 use crate::output::{self, Outcome, Print, percent, thousands};
+use crate::progress::watched;
 
 /// Is one prediction file better than another?
 ///
@@ -15,65 +13,31 @@ use crate::output::{self, Outcome, Print, percent, thousands};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    truth: TruthArgs,
-    /// The first prediction file.
-    a: Utf8PathBuf,
-    /// The second, compared with the first.
-    b: Utf8PathBuf,
-    #[command(flatten)]
-    predictions: PredictionArgs,
-    /// The metric; several are separated by commas. Default: R@1,IoU=0.5
-    #[arg(long, value_name = "M")]
-    metric: Option<String>,
-    #[command(flatten)]
-    scoring: Scoring,
-    /// Confidence level of the interval in percent.
-    #[arg(long, value_name = "PERCENT", default_value_t = 95.0)]
-    ci: f64,
-    /// Resamples of the bootstrap and of the randomisation test.
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    resamples: usize,
-    /// Seed of both.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
+    compare: Compare,
     #[command(flatten)]
     print: Print,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    anyhow::ensure!(args.ci > 0.0 && args.ci < 100.0, "`--ci` {} is not between 0 and 100", args.ci);
-    let mut scoring = args.scoring.clone();
-    scoring.metrics = args.metric.clone().or(scoring.metrics).or_else(|| Some("R@1,IoU=0.5".to_owned()));
-    scoring.check()?;
-    let split = args.truth.read()?;
-    note_faults(&args.truth.truth, &split.rows);
-    let mut columns = Vec::new();
-    for path in [&args.a, &args.b] {
-        let predictions = args.predictions.read(path)?.answering(&split.queries);
-        note_faults(path, &predictions.rows);
-        let plan = scoring.plan(&split.queries, &predictions)?;
-        columns.push(evaluate(&plan, &split.queries, &predictions, &first_verb)?.columns);
+    let compare = &args.compare;
+    let compared = watched(|progress| compare.run(progress))?;
+    note_faults(&compare.truth.path, &compared.truth_rows);
+    for (path, rows) in [&compare.a, &compare.b].into_iter().zip(&compared.prediction_rows) {
+        note_faults(path, rows);
     }
-    let how = Bootstrap { level: args.ci / 100.0, resamples: args.resamples, seed: args.seed };
-    let results: Vec<(String, PairedComparison)> = columns[0]
-        .iter()
-        .filter_map(|a| {
-            let b = columns[1].iter().find(|b| b.name == a.name)?;
-            Some((a.name.to_string(), compare(a, b, how)?))
-        })
-        .collect();
-    anyhow::ensure!(!results.is_empty(), "no query counts for both files");
-    args.print.result(&as_json(&results), || as_table(args, &results))
+    args.print.result(&compared, || as_table(compare, &compared))
 }
 
-fn as_table(args: &Args, results: &[(String, PairedComparison)]) -> String {
-    let title = format!("{} % interval", args.ci);
+fn as_table(asked: &Compare, compared: &Compared) -> String {
+    let title = format!("{} % interval", asked.ci);
     let header = ["metric", "A", "B", "B - A", &title, "p", "effect", "B wins", "ties", "A wins"];
-    let rows: Vec<Vec<String>> = results
+    let rows: Vec<Vec<String>> = compared
+        .metrics
         .iter()
-        .map(|(name, r)| {
+        .map(|metric| {
+            let r = &metric.comparison;
             vec![
-                name.clone(),
+                metric.name.clone(),
                 percent(r.a),
                 percent(r.b),
                 format!("{:+.2}", 100.0 * r.difference),
@@ -86,26 +50,14 @@ fn as_table(args: &Args, results: &[(String, PairedComparison)]) -> String {
             ]
         })
         .collect();
-    let queries = results[0].1.queries;
-    let table = output::table(&header, &rows);
+    let queries = compared.metrics.first().map_or(0, |metric| metric.comparison.queries);
     format!(
-        "A = {}\nB = {}\n\n{table}\n\n{} queries, {} resamples, seed {}",
-        args.a,
-        args.b,
+        "A = {}\nB = {}\n\n{}\n\n{} queries, {} resamples, seed {}",
+        asked.a,
+        asked.b,
+        output::table(&header, &rows),
         thousands(queries),
-        thousands(args.resamples),
-        args.seed
+        thousands(asked.resampling.resamples),
+        asked.resampling.seed
     )
-}
-
-fn as_json(results: &[(String, PairedComparison)]) -> Value {
-    let figures = results.iter().map(|(name, r)| {
-        let value = json!({
-            "a": r.a, "b": r.b, "difference": r.difference, "interval": [r.interval.low, r.interval.high],
-            "p_value": r.p_value, "effect_size": r.effect_size,
-            "wins": r.wins, "ties": r.ties, "losses": r.losses, "queries": r.queries,
-        });
-        (name.clone(), value)
-    });
-    json!({ "comparisons": figures.collect::<Map<String, Value>>() })
 }

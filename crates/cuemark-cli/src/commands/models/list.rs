@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     fixtures: Option<Utf8PathBuf>,
     /// A folder of `runs-*.json`, as `cuemark bench` writes them, for what models reach on the built-in world.
-    #[arg(long, value_name = "DIR", default_value = "results")]
+    #[arg(long, value_name = "DIR", default_value = "results/runs")]
     results: Utf8PathBuf,
     #[command(flatten)]
     print: Print,

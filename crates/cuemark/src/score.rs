@@ -1,0 +1,184 @@
+//! Scoring a prediction file.
+
+use std::time::{Duration, Instant};
+
+use camino::Utf8PathBuf;
+use cuemark_core::{Progress, QueryId, RowCounts};
+use cuemark_formats::{Overwrite, WholeFile};
+use cuemark_metrics::{Evaluation, Interval, Plan, Report, intervals_watched};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::{PredictionFile, Resampling, Result, Scoring, TruthFile};
+
+/// Scores a prediction file.
+///
+/// ```no_run
+/// use cuemark::{PredictionFile, Progress, Score, TruthFile};
+/// # fn main() -> cuemark::Result<()> {
+/// let scored = Score::new(TruthFile::new("test.jsonl"), PredictionFile::new("answers.jsonl"))
+///     .run(&Progress::new())?;
+/// for column in &scored.evaluation.columns {
+///     println!("{}: {:?}", column.name, column.mean());
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct Score {
+    /// What is right.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub truth: TruthFile,
+    /// What a method answered.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub predictions: PredictionFile,
+    /// Which metrics, in which conventions.
+    #[serde(default)]
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub scoring: Scoring,
+    /// Confidence interval in percent, by bootstrap over queries.
+    #[serde(default)]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "PERCENT"))]
+    pub ci: Option<f64>,
+    /// How the interval is found.
+    #[serde(default)]
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub resampling: Resampling,
+    /// Report every metric for parts of the queries too: length, position, words, verb, type.
+    #[serde(default)]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BY", value_delimiter = ','))]
+    pub group_by: Vec<String>,
+    /// Write every query's scores as JSON lines.
+    #[serde(default)]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
+    pub per_query: Option<Utf8PathBuf>,
+    /// Replace what is there already.
+    #[serde(default)]
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub force: bool,
+}
+
+/// What a prediction file is worth.
+///
+/// As JSON it is what `cuemark eval --json` prints: fractions under the metrics' own names.
+#[derive(Debug, Clone)]
+pub struct Scored {
+    /// How the numbers were computed.
+    pub plan: Plan,
+    /// The numbers.
+    pub evaluation: Evaluation,
+    /// One interval per column, in the columns' order, where they were asked for.
+    pub intervals: Option<Vec<Interval>>,
+    /// Ids of the queries, in the truth's order, which is the order of each column's scores.
+    pub queries: Vec<QueryId>,
+    /// What was wrong with the rows of the truth.
+    pub truth_rows: RowCounts,
+    /// What was wrong with the rows of the predictions.
+    pub prediction_rows: RowCounts,
+    /// How long reading and evaluating took.
+    pub took: Took,
+}
+
+/// How long the two halves of scoring took.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Took {
+    /// Both files, side by side.
+    pub reading: Duration,
+    /// The metrics, without intervals.
+    pub evaluating: Duration,
+}
+
+impl Score {
+    /// `predictions` against `truth`, everything else as usual.
+    pub fn new(truth: TruthFile, predictions: PredictionFile) -> Self {
+        Self {
+            truth,
+            predictions,
+            scoring: Scoring::default(),
+            ci: None,
+            resampling: Resampling::default(),
+            group_by: Vec::new(),
+            per_query: None,
+            force: false,
+        }
+    }
+
+    /// Reads both files and scores them.
+    ///
+    /// # Errors
+    /// When a name does not exist (before any file is opened), a file cannot be read, or a metric does not fit the files.
+    pub fn run(&self, progress: &Progress) -> Result<Scored> {
+        let scoring = self.scoring.check(&self.group_by)?;
+        let bootstrap = self.ci.map(|percent| self.resampling.bootstrap(percent)).transpose()?;
+        let overwrite = if self.force { Overwrite::Force } else { Overwrite::Never };
+        if let Some(path) = &self.per_query {
+            overwrite.check(path)?;
+        }
+        let began = Instant::now();
+        progress.phase("reading", 0);
+        let (split, predictions) = rayon::join(|| self.truth.read(progress), || self.predictions.read(progress));
+        let split = split?;
+        let predictions = predictions?.answering(&split.queries);
+        let reading = began.elapsed();
+
+        let began = Instant::now();
+        progress.phase("scoring", 0);
+        let (plan, evaluation) = scoring.score(&split.queries, &predictions, progress)?;
+        let evaluating = began.elapsed();
+
+        let intervals = match bootstrap {
+            Some(how) => {
+                progress.phase("resampling", 0);
+                Some(intervals_watched(&evaluation.columns, how, progress)?)
+            }
+            None => None,
+        };
+        let scored = Scored {
+            plan,
+            evaluation,
+            intervals,
+            queries: split.queries.iter().map(|truth| truth.query.id.clone()).collect(),
+            truth_rows: split.rows.clone(),
+            prediction_rows: predictions.rows.clone(),
+            took: Took { reading, evaluating },
+        };
+        // Freeing millions of small lists takes as long as scoring them, and nobody waits for it.
+        rayon::spawn(move || drop((split, predictions)));
+        if let Some(path) = &self.per_query {
+            scored.write_per_query(WholeFile::create(path, overwrite)?)?;
+        }
+        Ok(scored)
+    }
+}
+
+impl Scored {
+    /// As papers and scripts want it.
+    pub fn report(&self) -> Report<'_> {
+        Report {
+            plan: &self.plan,
+            evaluation: &self.evaluation,
+            intervals: self.intervals.as_deref(),
+            truth_rows: &self.truth_rows,
+            prediction_rows: &self.prediction_rows,
+        }
+    }
+
+    /// One line of JSON per query: its id, and its score in every metric for which it counts.
+    fn write_per_query(&self, mut file: WholeFile) -> Result<()> {
+        for (position, query) in self.queries.iter().enumerate() {
+            let mut line = Map::new();
+            line.insert("qid".to_owned(), query.as_str().into());
+            let columns = self.evaluation.columns.iter();
+            line.extend(columns.filter_map(|column| Some((column.name.to_string(), column.score(position)?.into()))));
+            file.put(format!("{}\n", Value::Object(line)).as_bytes())?;
+        }
+        Ok(file.finish()?)
+    }
+}
+
+impl Serialize for Scored {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.report().to_json().serialize(serializer)
+    }
+}

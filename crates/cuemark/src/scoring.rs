@@ -1,0 +1,106 @@
+//! Which metrics, in which conventions.
+
+use cuemark_core::{Progress, Truth};
+use cuemark_metrics::{
+    Answers, Comparison, Evaluation, Grouping, MetricName, Order, Overrides, Plan, Preset, Suppression, TruthSpans,
+    parse_list, suitable,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// Which metrics, in which conventions. By default: the metrics that suit the files, as their papers define them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct Scoring {
+    /// Metrics, separated by commas. Default: what suits the files.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "LIST"))]
+    pub metrics: Option<String>,
+    /// A published evaluator to agree with to the digit: qvhighlights, tvr, 2d-tan, charades-cd, tvr-ranking,
+    /// tvr-ranking-paper, mvmr, molef, didemo.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
+    pub preset: Option<String>,
+    /// Suppress answers that overlap a better one by more than this, or `none`.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "T|none"))]
+    pub nms: Option<Suppression>,
+    /// What the ranking is. Default: the order of the file, or the preset's.
+    #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    pub order: Option<Order>,
+    /// Count an answer only when its overlap is above the threshold, not at it.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub strict: bool,
+    /// Clip true spans to their video first.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub clip_truth: bool,
+}
+
+/// A [`Scoring`] whose every name exists.
+#[derive(Debug, Clone)]
+pub struct CheckedScoring {
+    metrics: Option<Vec<MetricName>>,
+    preset: Option<Preset>,
+    overrides: Overrides,
+    groupings: Vec<Grouping>,
+}
+
+impl Scoring {
+    /// Refuses names that do not exist, so that no file is read in vain; `group_by` names divisions of the queries that
+    /// every metric is reported for too.
+    ///
+    /// # Errors
+    /// The first name that does not exist.
+    pub fn check<S: AsRef<str>>(&self, group_by: &[S]) -> Result<CheckedScoring> {
+        let overrides = Overrides {
+            nms: self.nms,
+            order: self.order,
+            comparison: self.strict.then_some(Comparison::Strict),
+            truth: self.clip_truth.then_some(TruthSpans::Clipped),
+        };
+        Ok(CheckedScoring {
+            metrics: self.metrics.as_deref().map(parse_list).transpose()?,
+            preset: self.preset.as_deref().map(str::parse::<Preset>).transpose()?,
+            overrides,
+            groupings: group_by.iter().map(|name| grouping(name.as_ref())).collect::<Result<_>>()?,
+        })
+    }
+}
+
+fn grouping(name: &str) -> Result<Grouping> {
+    Grouping::from_name(name).ok_or_else(|| {
+        let known: Vec<&str> = Grouping::ALL.into_iter().map(Grouping::name).collect();
+        Error::setting("group_by", format!("`{name}` is not one of {}", known.join(", ")))
+    })
+}
+
+impl CheckedScoring {
+    /// The plan for these files; without metrics or preset, the metrics that suit them.
+    pub fn plan(&self, truths: &[Truth], predictions: &dyn Answers) -> Plan {
+        let mut plan = match self.preset {
+            Some(preset) => Plan::preset(preset, self.metrics.clone(), self.overrides),
+            None => {
+                let metrics = self.metrics.clone().unwrap_or_else(|| suitable(truths, predictions));
+                Plan::plain(metrics, self.overrides)
+            }
+        };
+        plan.groupings.extend(&self.groupings);
+        plan.groupings.dedup();
+        plan
+    }
+
+    /// Scores lists that are in memory already.
+    ///
+    /// # Errors
+    /// When a metric cannot be computed on them, or `progress` was stopped.
+    pub fn score(
+        &self,
+        truths: &[Truth],
+        predictions: &dyn Answers,
+        progress: &Progress,
+    ) -> Result<(Plan, Evaluation)> {
+        let plan = self.plan(truths, predictions);
+        let verb = |sentence: &str| cuemark_text::first_verb(sentence).map(|verb| verb.lemma);
+        let found = cuemark_metrics::evaluate_watched(&plan, truths, predictions, &verb, progress)?;
+        Ok((plan, found))
+    }
+}
