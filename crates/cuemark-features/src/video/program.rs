@@ -8,6 +8,11 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::{FeatureError, Result};
 
+/// Containers that are read, by ffmpeg's names. Playlists (HLS, DASH, concat) are not among them: such a file would make ffmpeg
+/// open whatever it names.
+const CONTAINERS: &str =
+    "mov,matroska,avi,mpegts,mpeg,mpegvideo,m4v,flv,ogg,asf,gif,mxf,dv,rm,nut,ivf,h264,hevc,mjpeg,yuv4mpegpipe,wav,mp3";
+
 /// The `ffmpeg` and `ffprobe` programs.
 #[derive(Debug, Clone)]
 pub struct Ffmpeg {
@@ -46,7 +51,7 @@ impl Ffmpeg {
     /// A program that will read `path`; arguments before the input come from `before`, the rest is up to the caller.
     pub(super) fn reading(&self, program: &'static str, before: &[&str], path: &Utf8Path) -> Command {
         let mut command = self.command(program);
-        command.args(before).args(["-protocol_whitelist", "file,pipe"]);
+        command.args(before).args(["-protocol_whitelist", "file,pipe", "-format_whitelist", CONTAINERS]);
         // With the protocol in front, no name is taken for an option or for another address.
         command.arg("-i").arg(OsString::from(format!("file:{path}")));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,6 +1,6 @@
 //! Frames as the built-in world's extractors see them: small, at a fixed rate.
 
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read as _};
 use std::process::Child;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -8,7 +8,7 @@ use cuemark_features::Features;
 use cuemark_world::Frame;
 use cuemark_world::sight::{self, ClipView, Strength};
 
-use super::{DAMAGED, address, call, fault, first_line, start};
+use super::{DAMAGED, address, call, fault, first_line, listen, start};
 use crate::Result;
 
 /// Width of the pictures, in pixels: what the world's extractors were made for.
@@ -46,6 +46,7 @@ impl WorldFrames {
         let Some(stdout) = self.child.stdout.take() else {
             return Err(fault(&self.path, "cannot be decoded".to_owned(), DAMAGED));
         };
+        let said = listen(self.child.stderr.take());
         let mut pipe = BufReader::with_capacity(1 << 20, stdout);
         let (mut clips, mut clip, mut number) = (Vec::new(), Vec::with_capacity(frames), 0usize);
         loop {
@@ -66,12 +67,11 @@ impl WorldFrames {
         if 2 * clip.len() >= frames || clips.is_empty() && !clip.is_empty() {
             clips.push(ClipView::of(&clip));
         }
-        let mut said = String::new();
-        let _ = self.child.stderr.take().map(|pipe| pipe.take(4096).read_to_string(&mut said));
         let _ = self.child.wait();
+        let said = said.join().unwrap_or_default();
         // A file that breaks off half-way still has the clips before the break.
         if clips.is_empty() {
-            return Err(fault(&self.path, first_line(said.trim()), DAMAGED));
+            return Err(fault(&self.path, first_line(&said), DAMAGED));
         }
         Ok(sight::features(&clips, strength))
     }

@@ -29,6 +29,11 @@ pub const EXTENSIONS: [&str; 9] = ["mp4", "m4v", "mov", "mkv", "webm", "avi", "m
 const INSTALL: &str = "install it: `apt-get install ffmpeg`, `brew install ffmpeg` or ffmpeg.org";
 const DAMAGED: &str = "does it play elsewhere? re-encode it with `ffmpeg -i IN OUT.mp4`";
 
+/// Containers that are read, by ffmpeg's names. Playlists (HLS, DASH, concat) are not among them: such a file would make ffmpeg
+/// open whatever it names.
+const CONTAINERS: &str =
+    "mov,matroska,avi,mpegts,mpeg,mpegvideo,m4v,flv,ogg,asf,gif,mxf,dv,rm,nut,ivf,h264,hevc,mjpeg,yuv4mpegpipe,wav,mp3";
+
 /// A call of `program` that reads no input and opens nothing but local files.
 fn call(program: &str) -> Command {
     let mut command = Command::new(program);
@@ -36,8 +41,22 @@ fn call(program: &str) -> Command {
     if program == "ffmpeg" {
         command.args(["-nostdin", "-y"]);
     }
-    command.args(["-protocol_whitelist", "file,pipe,crypto,data"]);
+    command.args(["-protocol_whitelist", "file,pipe", "-format_whitelist", CONTAINERS]);
     command
+}
+
+/// Reads what a program complains of to the end, on a thread of its own: one whose complaints nobody reads stands still when
+/// the pipe is full. The last of it is kept for the message.
+fn listen(stderr: Option<std::process::ChildStderr>) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let (mut kept, mut part) = (Vec::new(), [0u8; 4096]);
+        let Some(mut pipe) = stderr else { return String::new() };
+        while let Ok(read @ 1..) = pipe.read(&mut part) {
+            kept.extend_from_slice(part.get(..read).unwrap_or(&part));
+            kept.drain(..kept.len().saturating_sub(4096));
+        }
+        String::from_utf8_lossy(&kept).trim().to_owned()
+    })
 }
 
 /// `path` as the programs take it.
@@ -59,13 +78,7 @@ fn start(command: &mut Command, path: &Utf8Path) -> Result<Child> {
 /// Runs a call to its end, at most `limit` long, and returns at most `most` bytes of its output.
 fn output(command: &mut Command, path: &Utf8Path, limit: Duration, most: u64) -> Result<Vec<u8>> {
     let mut child = start(command, path)?;
-    let stderr = child.stderr.take();
-    let said = std::thread::spawn(move || {
-        let mut text = Vec::new();
-        // What it says is for the message only.
-        let _ = stderr.map(|pipe| pipe.take(4096).read_to_end(&mut text));
-        String::from_utf8_lossy(&text).trim().to_owned()
-    });
+    let said = listen(child.stderr.take());
     let stdout = child.stdout.take();
     let read = std::thread::spawn(move || {
         let mut bytes = Vec::new();
