@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use camino::Utf8PathBuf;
 use cuemark_core::{Progress, VideoId};
-use cuemark_media::{Ffmpeg, OpenedVideo};
+use cuemark_media::{Ffmpeg, OpenedVideo, Partial};
 use cuemark_search::{SearchError, VideoEntry, VideoState};
 use serde::{Deserialize, Serialize};
 use tower::ServiceExt as _;
@@ -78,6 +78,13 @@ pub(crate) struct Picture {
     width: Option<usize>,
 }
 
+impl From<Partial> for PartialRead {
+    fn from(partial: Partial) -> Self {
+        let Partial { read_seconds, stated_seconds, complaint } = partial;
+        Self { read_seconds, stated_seconds, complaint }
+    }
+}
+
 impl From<VideoEntry> for Video {
     fn from(entry: VideoEntry) -> Self {
         let state = match entry.state {
@@ -90,11 +97,7 @@ impl From<VideoEntry> for Video {
             tags: entry.tags,
             state,
             playable: entry.path.is_some(),
-            partial: entry.partial.map(|partial| PartialRead {
-                read_seconds: partial.read_seconds,
-                stated_seconds: partial.stated_seconds,
-                complaint: partial.complaint,
-            }),
+            partial: entry.partial.map(PartialRead::from),
         }
     }
 }
