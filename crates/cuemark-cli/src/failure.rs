@@ -3,10 +3,12 @@
 use std::process::ExitCode;
 
 use cuemark_bench::BenchError;
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_data::DataError;
 use cuemark_encoders::EncodeError;
 use cuemark_features::FeatureError;
 use cuemark_formats::{ReadError, UnknownFormat};
+use cuemark_media::MediaError;
 use cuemark_metrics::EvalError;
 use cuemark_models::ModelError;
 use cuemark_protocols::ProtocolError;
@@ -50,6 +52,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
             .or_else(|| cause.downcast_ref::<DataError>()?.hint())
             .or_else(|| cause.downcast_ref::<FeatureError>()?.hint())
             .or_else(|| cause.downcast_ref::<EncodeError>()?.hint())
+            .or_else(|| Some(cause.downcast_ref::<MediaError>()?.advice()?.render(Dialect::Terminal)))
             .or_else(|| cause.downcast_ref::<EvalError>()?.hint())
             .or_else(|| cause.downcast_ref::<ProtocolError>()?.hint())
             .or_else(|| cause.downcast_ref::<TextError>()?.hint())

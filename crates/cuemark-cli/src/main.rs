@@ -8,6 +8,7 @@ mod output;
 mod progress;
 mod similarity;
 mod stop;
+mod watching;
 
 use clap::Parser;
 

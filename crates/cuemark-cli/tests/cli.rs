@@ -279,7 +279,7 @@ fn the_quick_demo_shows_a_gap_for_guesses_and_answers_from_an_index() {
     let mut without = Command::new(env!("CARGO_BIN_EXE_cuemark"));
     let without = without.args(["demo", "--quick", "--out", out, "--json"]).env("PATH", "").output().unwrap();
     let said = String::from_utf8_lossy(&without.stderr).into_owned();
-    assert!(without.status.success() && said.contains("there is no program `ffmpeg`"), "{said}");
+    assert!(without.status.success() && said.contains("cannot run `ffmpeg`: it is not installed"), "{said}");
     let found: Value = serde_json::from_slice(&without.stdout).unwrap();
     assert_eq!(found["index"]["status"]["videos"], videos);
     assert!(json(&["search", &index, sentence, "--least", "0", "--json"])["answers"][0]["path"].is_null());

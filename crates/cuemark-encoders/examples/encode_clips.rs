@@ -10,11 +10,11 @@
 use std::time::Instant;
 
 use camino::Utf8Path;
-use cuemark_core::Rng;
+use cuemark_core::{Progress, Rng};
 use cuemark_encoders::extract::extract_rows;
 use cuemark_encoders::visual::{self, Clips, EncoderOptions};
 use cuemark_encoders::{ClipEncoder, EncodeError};
-use cuemark_features::video::Ffmpeg;
+use cuemark_media::Ffmpeg;
 
 type Error = Box<dyn std::error::Error>;
 
@@ -68,7 +68,7 @@ fn clips(encoder: &dyn ClipEncoder, count: usize, at_once: usize) -> Result<serd
 fn pipeline(encoder: &dyn ClipEncoder, video: &Utf8Path) -> Result<serde_json::Value, Error> {
     let begin = Instant::now();
     let (mut rows, mut sum) = (0, 0f64);
-    let decoded = extract_rows(&Ffmpeg::on_path(), video, encoder, &mut |made| {
+    let decoded = extract_rows(&Ffmpeg::on_path(), video, encoder, &Progress::new(), &mut |made| {
         rows += made.len();
         sum += made.iter().flatten().map(|x| f64::from(*x)).sum::<f64>();
         Ok::<(), EncodeError>(())

@@ -5,7 +5,7 @@
 //! weighted by the probabilities. Any sentence can then be compared with any clip by cosine, as far as the class names reach.
 
 use cuemark_features::Recipe;
-use cuemark_features::video::{Filter, Framing};
+use cuemark_media::{Filter, Framing};
 use cuemark_tensor::{Device, Params, Tensor};
 
 use crate::classes;

@@ -1,8 +1,10 @@
 //! What can go wrong between a file and its vectors.
 
 use camino::Utf8PathBuf;
+use cuemark_core::{Advise as _, Dialect, Stopped};
 use cuemark_features::FeatureError;
 use cuemark_formats::ReadError;
+use cuemark_media::MediaError;
 
 /// The result of encoding.
 pub type Result<T, E = EncodeError> = std::result::Result<T, E>;
@@ -16,6 +18,9 @@ pub enum EncodeError {
     /// Features cannot be read or written.
     #[error(transparent)]
     Features(#[from] FeatureError),
+    /// A video cannot be read.
+    #[error(transparent)]
+    Media(#[from] MediaError),
     /// A tensor operation failed.
     #[error(transparent)]
     Tensor(#[from] candle_core::Error),
@@ -126,12 +131,19 @@ pub enum EncodeError {
     },
 }
 
+impl From<Stopped> for EncodeError {
+    fn from(stopped: Stopped) -> Self {
+        Self::Media(stopped.into())
+    }
+}
+
 impl EncodeError {
     /// What to do about it, when there is something to say.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::File(error) => error.hint(),
             Self::Features(error) => error.hint(),
+            Self::Media(error) => Some(error.advice()?.render(Dialect::Terminal)),
             Self::UnknownWeights { near, .. } => {
                 let names: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
                 Some(format!("there are {}; `cuemark weights list` tells what each is for", names.join(", ")))

@@ -117,22 +117,6 @@ pub enum FeatureError {
         /// The first such row.
         row: usize,
     },
-    /// A program that decodes video cannot be run.
-    #[error("cannot run `{program}`: {problem}")]
-    Program {
-        /// Its name.
-        program: &'static str,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A video cannot be decoded.
-    #[error("{path}: {problem}")]
-    Video {
-        /// The file.
-        path: Utf8PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
     /// What was handed to the writer does not fit its recipe.
     #[error("video `{video}`: {problem}")]
     Unfit {
@@ -175,12 +159,6 @@ impl FeatureError {
                 "build it with `cargo build --release --features cuemark-cli/{feature}`; the library behind it is C code \
                  that trusts the files it reads"
             )),
-            Self::Program { .. } => Some(
-                "video is decoded by the `ffmpeg` and `ffprobe` programs: `apt-get install ffmpeg`, `brew install ffmpeg` or \
-                 `winget install ffmpeg`, and have them on the search path"
-                    .to_owned(),
-            ),
-            Self::Video { .. } => Some("play the file to see whether it is whole, or leave it out".to_owned()),
             Self::NotFinite { .. } => Some("extract this video's features again".to_owned()),
             Self::ClipLenByVideo { .. } | Self::NoStream { .. } | Self::Unfit { .. } => None,
         }

@@ -7,7 +7,7 @@
 //! Published features come in other layouts. [`open`] takes any of them ([`Layout`]) and hands out one [`FeatureSource`];
 //! [`convert`](convert()) makes a store of it, [`survey`](survey()) counts what is there, [`compare`](compare()) holds two
 //! against each other. [`resample`] and [`Normalise`] are the field's ways to bring rows to a number and a length, [`Pca`] to
-//! a width, [`Prefetch`] has the next videos ready. [`video`] takes the frames out of video files.
+//! a width, [`Prefetch`] has the next videos ready. [`sight`] makes rows of the pixels of simple pictures, without weights.
 //!
 //! [`tensor_file`] reads weights: named tensors of any shape in safetensors, PyTorch and pickled NumPy files.
 
@@ -31,13 +31,13 @@ mod python_literal;
 mod recipe;
 pub mod resample;
 mod shard;
+pub mod sight;
 mod source;
 mod spool;
 mod store;
 mod survey;
 pub mod tensor_file;
 mod variant;
-pub mod video;
 mod writer;
 
 pub use compare::{Comparison, VideoComparison, compare};

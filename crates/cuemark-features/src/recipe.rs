@@ -41,6 +41,11 @@ pub struct Recipe {
     pub settings: BTreeMap<String, String>,
 }
 
+/// The most frames a second.
+const MOST_FPS: f64 = 1_000.0;
+/// The longest clip, in seconds: a day.
+const LONGEST_CLIP: f64 = 86_400.0;
+
 /// A recipe as it stands in a header.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -74,8 +79,12 @@ impl TryFrom<Written> for Recipe {
             (None, false) => return Err("neither `clip_seconds` nor `rows_span_duration` is there".to_owned()),
             (Some(_), true) => return Err("both `clip_seconds` and `rows_span_duration` are there".to_owned()),
         };
-        if let Some(fps) = fps.filter(|fps| !(*fps > 0.0 && fps.is_finite())) {
-            return Err(format!("`fps`: {fps} is not a positive number"));
+        // What is beyond these bounds is damage, or made to ask for memory: nobody films so fast, and no film lasts so long.
+        if let Some(fps) = fps.filter(|fps| !(*fps > 0.0 && *fps <= MOST_FPS)) {
+            return Err(format!("`fps`: {fps} is not a number of frames a second up to {MOST_FPS}"));
+        }
+        if let Some(seconds) = clip_seconds.filter(|seconds| *seconds > LONGEST_CLIP) {
+            return Err(format!("`clip_seconds`: {seconds} is more than {LONGEST_CLIP} s"));
         }
         if width == 0 {
             return Err("`width`: rows without numbers".to_owned());
@@ -116,6 +125,8 @@ mod tests {
             r#"{"extractor":"x","clip_seconds":0,"width":4}"#,
             r#"{"extractor":"x","clip_seconds":-1.5,"width":4}"#,
             r#"{"extractor":"x","clip_seconds":1,"fps":0,"width":4}"#,
+            r#"{"extractor":"x","clip_seconds":1,"fps":1e18,"width":4}"#,
+            r#"{"extractor":"x","clip_seconds":1e300,"fps":6,"width":4}"#,
             r#"{"extractor":"x","clip_seconds":1,"width":0}"#,
             r#"{"extractor":"x","clip_seconds":1,"rows_span_duration":true,"width":4}"#,
             r#"{"extractor":"x","rows_span_duration":false,"width":4}"#,

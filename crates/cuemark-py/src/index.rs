@@ -145,7 +145,8 @@ impl Index {
         tables::to_python(py, &self.inner.engine().status()?)
     }
 
-    /// One row per video: `video`, `path`, `duration` (seconds), `tags`, `state`; needs pandas.
+    /// One row per video: `video`, `path`, `duration` (seconds), `tags`, `state`, `partial` (`read_seconds`,
+    /// `stated_seconds` and `complaint` of a film that could be read only in part, else `None`); needs pandas.
     #[pyo3(signature = () -> "DataFrame")]
     fn to_pandas<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let entries = self.inner.engine().videos()?;
@@ -157,6 +158,8 @@ impl Index {
         columns.set_item("tags", entries.iter().map(|entry| entry.tags.clone()).collect::<Vec<_>>())?;
         let state = |entry: &VideoEntry| tables::to_python(py, &entry.state);
         columns.set_item("state", entries.iter().map(state).collect::<Result<Vec<_>>>()?)?;
+        let partial = |entry: &VideoEntry| tables::to_python(py, &entry.partial);
+        columns.set_item("partial", entries.iter().map(partial).collect::<Result<Vec<_>>>()?)?;
         tables::frame(py, &columns)
     }
 

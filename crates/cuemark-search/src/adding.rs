@@ -2,45 +2,59 @@
 
 use std::collections::BTreeSet;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::VideoId;
+use camino::Utf8PathBuf;
+use cuemark_core::{Progress, VideoId, printable};
+use cuemark_media::{MediaError, Partial, Stamp, VideoFile, find_videos, free_name};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
 
 use crate::encoder::EmbeddedVideo;
-use crate::video::Stamp;
-use crate::{Index, Result, SearchError, VideoEntry, VideoState, media};
+use crate::{Index, Result, SearchError, VideoEntry, VideoState};
 
 /// Videos that are embedded side by side and wait for the disk together.
 const TOGETHER: usize = 16;
 
 /// What to add and how.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct AddOptions {
     /// Tags that every added video gets.
     pub tags: Vec<String>,
 }
 
 /// What became of one video.
-#[derive(Debug)]
-pub enum Adding<'a> {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "became", rename_all = "lowercase")]
+pub enum Became {
     /// It is new.
-    New(&'a VideoEntry),
+    New,
     /// Its file has changed and it was embedded again.
-    Changed(&'a VideoEntry),
+    Changed,
     /// It is there already, as it is.
-    Unchanged(&'a VideoId),
+    Unchanged,
     /// It could not be added.
     Failed {
-        /// What was tried.
-        what: &'a str,
         /// Why not.
-        error: SearchError,
+        reason: String,
     },
 }
 
+/// One video and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AddedVideo {
+    /// Its name in the index; of what failed, its path.
+    pub video: String,
+    /// What became of it.
+    #[serde(flatten)]
+    pub became: Became,
+    /// What of its file could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<Partial>,
+}
+
 /// What was added.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Added {
     /// New videos.
     pub new: usize,
@@ -48,240 +62,220 @@ pub struct Added {
     pub changed: usize,
     /// Videos that were there already, as they are.
     pub unchanged: usize,
+    /// Of all these, videos that could be read only in part.
+    pub partial: usize,
     /// Videos that could not be added.
     pub failed: usize,
     /// Moments that were added.
     pub moments: usize,
+    /// Every video, in the order it came.
+    pub videos: Vec<AddedVideo>,
+}
+
+impl Added {
+    fn note(&mut self, one: AddedVideo, progress: &Progress) {
+        let shown = printable(&one.video).into_owned();
+        match (&one.became, &one.partial) {
+            (Became::Failed { reason }, _) => progress.say(format!("left out: {shown}: {}", printable(reason))),
+            // What was said when it was added need not be said again.
+            (Became::Unchanged, _) | (_, None) => {}
+            (_, Some(partial)) => progress.say(format!("in part: {shown}: {}", printable(&partial.to_string()))),
+        }
+        match one.became {
+            Became::New => self.new += 1,
+            Became::Changed => self.changed += 1,
+            Became::Unchanged => self.unchanged += 1,
+            Became::Failed { .. } => self.failed += 1,
+        }
+        self.partial += usize::from(one.partial.is_some());
+        self.videos.push(one);
+    }
+
+    fn failed(&mut self, what: &str, reason: String, progress: &Progress) {
+        self.note(AddedVideo { video: what.to_owned(), became: Became::Failed { reason }, partial: None }, progress);
+    }
 }
 
 impl Index {
-    /// Adds video files, and every video file below folders; a video known already is embedded again only when its file
-    /// has changed. Each video is safe once `told` hears of it; `stop` is asked between videos.
+    /// Adds video files, and every video file below folders ([`find_videos`] says which and how they are called); a video known
+    /// already is embedded again only when its file has changed. Each video is safe once `progress` counts it. When the work is
+    /// stopped, what was added by then is returned.
     ///
     /// # Errors
-    /// When the index cannot be written. A video that cannot be decoded is told of and left out.
-    pub fn add_files(
-        &self,
-        paths: &[Utf8PathBuf],
-        options: &AddOptions,
-        told: &mut dyn FnMut(usize, usize, Adding),
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Added> {
-        let files = files_below(paths)?;
-        let mut known: FxHashMap<VideoId, VideoEntry> =
-            self.engine().videos()?.into_iter().map(|entry| (entry.id.clone(), entry)).collect();
+    /// When the index cannot be written, a program that decodes is missing, or there are too many files. A video that cannot be
+    /// decoded is told of and left out.
+    pub fn add_files(&self, paths: &[Utf8PathBuf], options: &AddOptions, progress: &Progress) -> Result<Added> {
         let mut added = Added::default();
-        for (number, file) in files.iter().enumerate() {
-            if stop() {
+        let found = match find_videos(paths, progress) {
+            Err(MediaError::Stopped(_)) => return Ok(added),
+            found => found?,
+        };
+        let mut known = Known::of(self.engine().videos()?);
+        progress.phase("embedding", found.videos.len() + found.left_out.len());
+        for one in found.left_out {
+            added.failed(&one.what, one.problem, progress);
+            let _ = progress.advance(1);
+        }
+        for file in &found.videos {
+            if progress.is_stopped() {
                 break;
             }
-            match self.add_file(file, options, &mut known)? {
-                AddedOne::Put { entry, became, moments } => {
-                    let adding = match became {
-                        Became::New => Adding::New(&entry),
-                        Became::Changed => Adding::Changed(&entry),
-                        Became::Unchanged => Adding::Unchanged(&entry.id),
-                    };
-                    added.count(&adding, moments);
-                    told(number + 1, files.len(), adding);
+            match self.add_file(file, options, &mut known, progress) {
+                Ok((entry, became, moments)) => {
+                    added.moments += moments;
+                    let one = AddedVideo { video: entry.id.to_string(), became, partial: entry.partial };
+                    added.note(one, progress);
                 }
-                AddedOne::Failed(error) => {
-                    added.failed += 1;
-                    told(number + 1, files.len(), Adding::Failed { what: file.as_str(), error });
-                }
+                Err(OfOne::Index(error)) => return Err(error),
+                // It was stopped in the middle of this one, which says nothing about it.
+                Err(OfOne::Video(_)) if progress.is_stopped() => break,
+                Err(OfOne::Video(error @ SearchError::Media(MediaError::Program { .. }))) => return Err(error),
+                Err(OfOne::Video(error)) => added.failed(file.path.as_str(), in_full(&error), progress),
             }
+            let _ = progress.advance(1);
         }
         Ok(added)
     }
 
     fn add_file(
         &self,
-        file: &Utf8Path,
+        file: &VideoFile,
         options: &AddOptions,
-        known: &mut FxHashMap<VideoId, VideoEntry>,
-    ) -> Result<AddedOne> {
-        let path = match file.canonicalize_utf8() {
-            Ok(path) => path,
-            Err(error) => return Ok(AddedOne::Failed(SearchError::io("open", file)(error))),
-        };
-        let id = free_id(&path, known);
-        let stamp = match Stamp::of(&path) {
-            Ok(stamp) => stamp,
-            Err(error) => return Ok(AddedOne::Failed(error)),
-        };
-        let earlier = known.get(&id);
+        known: &mut Known,
+        progress: &Progress,
+    ) -> Result<(VideoEntry, Became, usize), OfOne> {
+        let (path, id) = (&file.path, known.name(file));
+        let stamp = Stamp::of(path).map_err(|error| OfOne::Video(error.into()))?;
+        let earlier = known.by_id.get(&id);
         let mut tags: BTreeSet<String> = options.tags.iter().cloned().collect();
         tags.extend(earlier.into_iter().flat_map(|entry| entry.tags.iter().cloned()));
         let tags: Vec<String> = tags.into_iter().collect();
-        if let Some(earlier) = earlier.filter(|entry| entry.stamp() == stamp && entry.path.as_ref() == Some(&path)) {
+        if let Some(earlier) = earlier.filter(|entry| entry.stamp() == stamp && entry.path.as_ref() == Some(path)) {
             let mut entry = earlier.clone();
             if entry.tags != tags || entry.state != VideoState::Present {
                 (entry.tags, entry.state) = (tags, VideoState::Present);
-                self.engine().note(&id, entry.state, &entry.tags)?;
-                known.insert(id, entry.clone());
+                self.engine().note(&id, entry.state, &entry.tags).map_err(OfOne::Index)?;
+                known.insert(entry.clone());
             }
-            return Ok(AddedOne::Put { entry, became: Became::Unchanged, moments: 0 });
+            return Ok((entry, Became::Unchanged, 0));
         }
         let became = if earlier.is_some() { Became::Changed } else { Became::New };
-        let embedded = match self.encoder().video(&id, Some(&path)) {
-            Ok(embedded) => embedded,
-            Err(error) => return Ok(AddedOne::Failed(error)),
-        };
+        let embedded = self.encoder().video(&id, Some(path), progress).map_err(OfOne::Video)?;
+        // What lies under the name by now may be another film, or more of it: then this is not what was embedded.
+        if Stamp::of(path).ok() != Some(stamp) {
+            return Err(OfOne::Video(MediaError::Changed { path: path.clone() }.into()));
+        }
         let entry = VideoEntry {
-            id: id.clone(),
-            path: Some(path),
+            id,
+            path: Some(path.clone()),
             duration: embedded.duration,
             bytes: stamp.bytes,
             modified: stamp.modified,
             tags,
             state: VideoState::Present,
+            partial: embedded.partial,
         };
-        self.engine().put(&entry, &embedded.moments)?;
-        known.insert(id, entry.clone());
-        Ok(AddedOne::Put { entry, became, moments: embedded.moments.len() })
+        self.engine().put(&entry, &embedded.moments).map_err(OfOne::Index)?;
+        known.insert(entry.clone());
+        Ok((entry, became, embedded.moments.len()))
     }
 
     /// Adds videos by their stored features, without files: they can be found but not played. They are embedded side by
-    /// side, some at a time; each is safe once `told` hears of it.
+    /// side, some at a time; each is safe once `progress` counts it.
     ///
     /// # Errors
     /// As [`Index::add_files`].
-    pub fn add_stored(
-        &self,
-        videos: &[VideoId],
-        options: &AddOptions,
-        told: &mut dyn FnMut(usize, usize, Adding),
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Added> {
+    pub fn add_stored(&self, videos: &[VideoId], options: &AddOptions, progress: &Progress) -> Result<Added> {
         let tags: Vec<String> = options.tags.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect();
         let known: FxHashSet<VideoId> = self.engine().videos()?.into_iter().map(|entry| entry.id).collect();
         let mut added = Added::default();
-        let mut number = 0;
+        progress.phase("embedding", videos.len());
         for batch in videos.chunks(TOGETHER) {
-            if stop() {
+            if progress.is_stopped() {
                 break;
             }
             let embedded: Vec<_> = batch
                 .par_iter()
                 .map(|id| {
-                    let of_video = |EmbeddedVideo { duration, moments }| {
+                    let of_video = |EmbeddedVideo { duration, moments, partial }| {
                         let (id, tags, state) = (id.clone(), tags.clone(), VideoState::Present);
-                        (VideoEntry { id, path: None, duration, bytes: 0, modified: 0, tags, state }, moments)
+                        let (path, bytes, modified) = (None, 0, 0);
+                        (VideoEntry { id, path, duration, bytes, modified, tags, state, partial }, moments)
                     };
-                    (!known.contains(id)).then(|| self.encoder().video(id, None).map(of_video))
+                    (!known.contains(id)).then(|| self.encoder().video(id, None, progress).map(of_video))
                 })
                 .collect();
             // What came out well is safe before anything is told of it.
             let (mut became, mut good) = (Vec::with_capacity(batch.len()), Vec::new());
             for video in embedded {
                 became.push(match video {
-                    None => Stored::Known,
-                    Some(Err(error)) => Stored::Failed(error),
+                    None => Became::Unchanged,
+                    Some(Err(error)) => Became::Failed { reason: in_full(&error) },
                     Some(Ok(video)) => {
                         good.push(video);
-                        Stored::New
+                        Became::New
                     }
                 });
             }
             self.engine().put_all(&good)?;
-            let mut good = good.iter();
+            added.moments += good.iter().map(|(_, moments)| moments.len()).sum::<usize>();
             for (id, became) in batch.iter().zip(became) {
-                number += 1;
-                let adding = match (became, id.as_str()) {
-                    (Stored::Failed(error), what) => {
-                        added.failed += 1;
-                        Adding::Failed { what, error }
-                    }
-                    (Stored::New, _) => {
-                        let Some((entry, moments)) = good.next() else { continue };
-                        added.count(&Adding::New(entry), moments.len());
-                        Adding::New(entry)
-                    }
-                    (Stored::Known, _) => {
-                        added.count(&Adding::Unchanged(id), 0);
-                        Adding::Unchanged(id)
-                    }
-                };
-                told(number, videos.len(), adding);
+                added.note(AddedVideo { video: id.to_string(), became, partial: None }, progress);
+                let _ = progress.advance(1);
             }
         }
         Ok(added)
     }
 }
 
-/// What became of one file; errors of the engine are not among it.
-enum AddedOne {
-    Put { entry: VideoEntry, became: Became, moments: usize },
-    Failed(SearchError),
+/// Whose fault it is that one file could not be added.
+enum OfOne {
+    /// The file's, or its encoder's: others may do better.
+    Video(SearchError),
+    /// The index cannot be written: nothing more can be added.
+    Index(SearchError),
 }
 
-/// What became of a video that was added by its stored features.
-enum Stored {
-    New,
-    Known,
-    Failed(SearchError),
+/// The videos of an index, by name and by file.
+struct Known {
+    by_id: FxHashMap<VideoId, VideoEntry>,
+    by_path: FxHashMap<Utf8PathBuf, VideoId>,
 }
 
-enum Became {
-    New,
-    Changed,
-    Unchanged,
-}
+impl Known {
+    fn of(entries: Vec<VideoEntry>) -> Self {
+        let mut known = Self { by_id: FxHashMap::default(), by_path: FxHashMap::default() };
+        entries.into_iter().for_each(|entry| known.insert(entry));
+        known
+    }
 
-impl Added {
-    fn count(&mut self, adding: &Adding, moments: usize) {
-        match adding {
-            Adding::New(_) => self.new += 1,
-            Adding::Changed(_) => self.changed += 1,
-            Adding::Unchanged(_) => self.unchanged += 1,
-            Adding::Failed { .. } => self.failed += 1,
+    fn insert(&mut self, entry: VideoEntry) {
+        if let Some(path) = &entry.path {
+            self.by_path.insert(path.clone(), entry.id.clone());
         }
-        self.moments += moments;
+        self.by_id.insert(entry.id.clone(), entry);
     }
-}
 
-/// The file's name without its extension; with a number behind it when another file has that name already.
-fn free_id(path: &Utf8Path, known: &FxHashMap<VideoId, VideoEntry>) -> VideoId {
-    let stem = path.file_stem().unwrap_or("video");
-    let mut id = VideoId::new(stem);
-    let mut number = 2;
-    while known.get(&id).is_some_and(|entry| entry.path.as_deref() != Some(path)) {
-        id = VideoId::new(format!("{stem}-{number}"));
-        number += 1;
-    }
-    id
-}
-
-/// Files as given, and every video file below folders, sorted.
-fn files_below(paths: &[Utf8PathBuf]) -> Result<Vec<Utf8PathBuf>> {
-    let mut files = Vec::new();
-    for path in paths {
-        if path.is_dir() {
-            let mut below = Vec::new();
-            walk(path, 0, &mut below)?;
-            below.sort();
-            files.extend(below);
-        } else {
-            files.push(path.clone());
+    /// A file keeps the name that it was indexed under; a new one whose name is another's gets a number behind it.
+    fn name(&self, file: &VideoFile) -> VideoId {
+        if let Some(id) = self.by_path.get(&file.path) {
+            return id.clone();
         }
+        VideoId::new(free_name(file.video.as_str(), |name| self.by_id.contains_key(&VideoId::new(name))))
     }
-    Ok(files)
 }
 
-fn walk(folder: &Utf8Path, depth: usize, files: &mut Vec<Utf8PathBuf>) -> Result<()> {
-    // Deep enough for every collection; a limit, because links can make circles.
-    if depth > 16 {
-        return Ok(());
-    }
-    for entry in folder.read_dir_utf8().map_err(SearchError::io("list", folder))? {
-        let entry = entry.map_err(SearchError::io("list", folder))?;
-        let path = entry.into_path();
-        if path.is_dir() {
-            walk(&path, depth + 1, files)?;
-        } else if path.extension().is_some_and(|found| media::EXTENSIONS.contains(&found.to_ascii_lowercase().as_str()))
-        {
-            files.push(path);
+/// A message with its causes, for the list of what was left out.
+fn in_full(error: &SearchError) -> String {
+    let mut message = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let text = error.to_string();
+        // Some messages still quote what they stand on.
+        if !message.contains(&text) {
+            message = format!("{message}: {text}");
         }
+        cause = error.source();
     }
-    Ok(())
+    message
 }

@@ -1,12 +1,13 @@
 //! What can go wrong between a folder of videos and an answer.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::VideoId;
+use cuemark_core::{Advise as _, Dialect, Stopped, VideoId};
 #[cfg(feature = "models")]
 use cuemark_encoders::EncodeError;
 #[cfg(feature = "models")]
 use cuemark_features::FeatureError;
 use cuemark_formats::ReadError;
+use cuemark_media::MediaError;
 #[cfg(feature = "models")]
 use cuemark_train::TrainError;
 
@@ -91,15 +92,8 @@ pub enum SearchError {
         hint: &'static str,
     },
     /// A video that cannot be decoded, or a program that is missing.
-    #[error("{path}: {problem}")]
-    Media {
-        /// The video.
-        path: Utf8PathBuf,
-        /// What is wrong.
-        problem: String,
-        /// What to do.
-        hint: &'static str,
-    },
+    #[error(transparent)]
+    Media(#[from] MediaError),
     /// A database server refused something or cannot be reached.
     #[error("{url}: {problem}")]
     Server {
@@ -130,7 +124,16 @@ pub enum SearchError {
 #[cfg(feature = "models")]
 impl From<EncodeError> for SearchError {
     fn from(error: EncodeError) -> Self {
-        Self::Encode(Box::new(error))
+        match error {
+            EncodeError::Media(error) => Self::Media(error),
+            other => Self::Encode(Box::new(other)),
+        }
+    }
+}
+
+impl From<Stopped> for SearchError {
+    fn from(stopped: Stopped) -> Self {
+        Self::Media(stopped.into())
     }
 }
 
@@ -154,16 +157,14 @@ impl SearchError {
                 "an index is a folder, `file:DIR`, or `milvus://HOST:PORT/COLLECTION`, there also with `?index=flat&shards=N`"
             }
             Self::UnknownVideo { .. } => "`cuemark index status --videos` lists those that are",
-            Self::Question { hint, .. }
-            | Self::Encoder { hint, .. }
-            | Self::Media { hint, .. }
-            | Self::Server { hint, .. } => hint,
+            Self::Question { hint, .. } | Self::Encoder { hint, .. } | Self::Server { hint, .. } => hint,
             #[cfg(feature = "models")]
             Self::Train(error) => return error.hint(),
             #[cfg(feature = "models")]
             Self::Encode(error) => return error.hint(),
             #[cfg(feature = "models")]
             Self::Features(error) => return error.hint(),
+            Self::Media(error) => return Some(error.advice()?.render(Dialect::Terminal)),
             Self::Read(error) => return error.hint(),
         };
         Some(text.to_owned())

@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cuemark_core::{Moment, VideoId};
 use cuemark_formats::Overwrite;
+use cuemark_media::Stamp;
 use rustc_hash::FxHashMap;
 
 use crate::answer::Background;
 use crate::engine::{self, Settling};
 use crate::manifest::LAYOUT;
-use crate::video::Stamp;
 use crate::{Calibration, Embedding, Encoder, Engine, EngineUrl, Fault, Manifest, Result, SearchError, VideoState};
 
 /// Sentences whose embeddings are remembered.

@@ -16,15 +16,15 @@ mod error;
 mod filter;
 mod index;
 mod manifest;
-pub mod media;
 mod quality;
 mod video;
 
-pub use adding::{AddOptions, Added, Adding};
+pub use adding::{AddOptions, Added, AddedVideo, Became};
 pub use answer::{
     Answer, Answers, Calibration, MatchedConcept, MatchedWord, Question, Reliability, ReliabilityBin, RightMoments,
     STRIP, Stages, fit_calibration,
 };
+pub use cuemark_media::Partial;
 pub use embedding::{Embedding, dot};
 pub use encoder::{EmbeddedVideo, Encoder};
 pub use engine::{

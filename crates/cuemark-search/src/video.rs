@@ -1,10 +1,9 @@
 //! What an index knows about one video.
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use cuemark_core::VideoId;
+use cuemark_media::{Partial, Stamp};
 use serde::{Deserialize, Serialize};
-
-use crate::{Result, SearchError};
 
 /// What an index knows about one video.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +23,9 @@ pub struct VideoEntry {
     /// Whether the file is still there.
     #[serde(default)]
     pub state: VideoState,
+    /// What of its file could not be read; `None` of a whole film, and in indexes made before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<Partial>,
 }
 
 /// Whether the file of a video is still there.
@@ -35,22 +37,6 @@ pub enum VideoState {
     Present,
     /// It was gone when last looked for; its moments are not found until it comes back.
     Vanished,
-}
-
-/// What tells a file from a changed one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    pub(crate) bytes: u64,
-    pub(crate) modified: i64,
-}
-
-impl Stamp {
-    /// Of the file at `path`.
-    pub(crate) fn of(path: &Utf8Path) -> Result<Self> {
-        let data = std::fs::metadata(path).map_err(SearchError::io("look at", path))?;
-        let modified = data.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-        Ok(Self { bytes: data.len(), modified: modified.map_or(0, |since| since.as_millis() as i64) })
-    }
 }
 
 impl VideoEntry {

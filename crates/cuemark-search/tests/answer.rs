@@ -4,7 +4,7 @@
 mod words;
 
 use camino::Utf8PathBuf;
-use cuemark_core::{Moment as Place, Span, VideoId};
+use cuemark_core::{Moment as Place, Progress, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
     AddOptions, Embedding, EngineUrl, Filter, Index, Moment, Question, SearchError, Stages, VideoEntry, VideoState,
@@ -14,9 +14,8 @@ fn index() -> (tempfile::TempDir, Index) {
     let guard = tempfile::tempdir().unwrap();
     let folder = Utf8PathBuf::from_path_buf(guard.path().join("index")).unwrap();
     let index = Index::create(&EngineUrl::File(folder), Box::new(words::films()), Overwrite::Never).unwrap();
-    let added = index
-        .add_stored(&words::names(), &AddOptions { tags: vec!["toy".to_owned()] }, &mut |_, _, _| {}, &|| false)
-        .unwrap();
+    let added =
+        index.add_stored(&words::names(), &AddOptions { tags: vec!["toy".to_owned()] }, &Progress::new()).unwrap();
     assert_eq!((added.new, added.failed), (4, 0));
     (guard, index)
 }
@@ -120,6 +119,7 @@ fn a_video_whose_every_moment_is_near_does_not_hide_the_others() {
             modified: 0,
             tags: vec!["long".to_owned()],
             state: VideoState::Present,
+            partial: None,
         };
         index.engine().put(&entry, &scores(video).enumerate().map(moment).collect::<Vec<_>>()).unwrap();
     }
@@ -157,8 +157,7 @@ fn vanished_files_are_marked_and_no_longer_found() {
     let (guard, index) = index();
     let file = Utf8PathBuf::from_path_buf(guard.path().join("one.mp4")).unwrap();
     std::fs::write(&file, b"not looked into by this encoder").unwrap();
-    let added =
-        index.add_files(std::slice::from_ref(&file), &AddOptions::default(), &mut |_, _, _| {}, &|| false).unwrap();
+    let added = index.add_files(std::slice::from_ref(&file), &AddOptions::default(), &Progress::new()).unwrap();
     // The stored video has that name already and no file, so the file gets a name of its own, which has no events.
     assert_eq!((added.new, added.failed), (0, 1));
     let mut entry = index.engine().video(&"one".into()).unwrap().unwrap();

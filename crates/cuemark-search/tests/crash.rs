@@ -29,7 +29,16 @@ fn moments(video: usize) -> Vec<Moment> {
 
 fn entry(video: usize) -> VideoEntry {
     let id = VideoId::new(format!("v{video:05}"));
-    VideoEntry { id, path: None, duration: 99.0, bytes: 0, modified: 0, tags: vec![], state: VideoState::Present }
+    VideoEntry {
+        id,
+        path: None,
+        duration: 99.0,
+        bytes: 0,
+        modified: 0,
+        tags: vec![],
+        state: VideoState::Present,
+        partial: None,
+    }
 }
 
 /// The child: adds videos for as long as it lives and says so after each, removing every tenth again.

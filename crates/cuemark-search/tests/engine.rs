@@ -49,7 +49,16 @@ fn collection(videos: usize, per_video: usize) -> Collection {
 fn entry(video: usize) -> VideoEntry {
     let tags = if video.is_multiple_of(3) { vec!["third".to_owned()] } else { vec![] };
     let id = VideoId::new(format!("v{video}"));
-    VideoEntry { id, path: None, duration: 500.0, bytes: 0, modified: 0, tags, state: VideoState::Present }
+    VideoEntry {
+        id,
+        path: None,
+        duration: 500.0,
+        bytes: 0,
+        modified: 0,
+        tags,
+        state: VideoState::Present,
+        partial: None,
+    }
 }
 
 fn ask(count: usize, effort: Effort) -> Nearest {

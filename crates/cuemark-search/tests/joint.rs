@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::Span;
+use cuemark_core::{Progress, Span};
 use cuemark_encoders::visual::{Clips, EncoderOptions, Sampling};
 use cuemark_encoders::weights::Cache;
 use cuemark_encoders::{ClipEncoder, Joint, Names, TextEncoder, joint};
-use cuemark_features::video::{Filter, Framing};
 use cuemark_features::{Recipe, RowTime};
 use cuemark_formats::Overwrite;
+use cuemark_media::{Filter, Framing};
 use cuemark_search::encoder::JointEncoder;
 use cuemark_search::{AddOptions, EngineUrl, Index, Question};
 
@@ -89,14 +89,8 @@ fn make_film(path: &Utf8Path, parts: &[(&str, u32)]) {
 fn index_of(folder: &Utf8Path, films: &Utf8Path, encoder: JointEncoder) -> Index {
     let url = EngineUrl::File(folder.join("index"));
     let index = Index::create(&url, Box::new(encoder), Overwrite::Never).unwrap();
-    let mut complaints = Vec::new();
-    let mut told = |_: usize, _: usize, adding: cuemark_search::Adding| {
-        if let cuemark_search::Adding::Failed { what, error } = adding {
-            complaints.push(format!("{what}: {error}"));
-        }
-    };
-    let added = index.add_files(&[films.to_owned()], &AddOptions::default(), &mut told, &|| false).unwrap();
-    assert_eq!(added.failed, 0, "{complaints:?}");
+    let added = index.add_files(&[films.to_owned()], &AddOptions::default(), &Progress::new()).unwrap();
+    assert_eq!(added.failed, 0, "{added:?}");
     index
 }
 

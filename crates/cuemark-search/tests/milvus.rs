@@ -94,7 +94,16 @@ impl Drop for Server {
 fn entry(video: usize) -> VideoEntry {
     let tags = if video.is_multiple_of(3) { vec!["a \"third\"".to_owned()] } else { vec![] };
     let id = VideoId::new(format!("v{video}"));
-    VideoEntry { id, path: None, duration: 500.0, bytes: 0, modified: 0, tags, state: VideoState::Present }
+    VideoEntry {
+        id,
+        path: None,
+        duration: 500.0,
+        bytes: 0,
+        modified: 0,
+        tags,
+        state: VideoState::Present,
+        partial: None,
+    }
 }
 
 fn numbers(rng: &mut Rng) -> Vec<f32> {
@@ -268,7 +277,7 @@ fn answers_agree(server: &Server, folder: &Utf8Path) {
     let [here, there] = urls.map(|url| {
         let index = Index::create(&url, Box::new(words::films()), Overwrite::Never).unwrap();
         let options = AddOptions { tags: vec!["toy".to_owned()] };
-        let added = index.add_stored(&words::names(), &options, &mut |_, _, _| {}, &|| false).unwrap();
+        let added = index.add_stored(&words::names(), &options, &cuemark_core::Progress::new()).unwrap();
         assert_eq!(added.new, 4);
         drop(index);
         Index::open(&url, Box::new(words::films())).unwrap()

@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use cuemark_search::{AddOptions, Added, Adding, Index, Settling};
+use cuemark_core::Progress;
+use cuemark_search::{AddOptions, Added, Index, Settling};
 use serde::Serialize;
 use tokio::sync::watch;
 use utoipa::ToSchema;
@@ -13,6 +15,8 @@ use utoipa::ToSchema;
 const REMEMBERED: usize = 100;
 /// Failures that are listed.
 const LISTED: usize = 20;
+/// How often whoever watches a job is told how far it is.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Every job of this server, oldest first.
 #[derive(Default)]
@@ -25,7 +29,7 @@ pub(crate) struct Jobs {
 pub(crate) struct Job {
     pub(crate) id: u64,
     state: watch::Sender<JobState>,
-    stop: AtomicBool,
+    progress: Progress,
 }
 
 /// How far a job is.
@@ -45,6 +49,8 @@ pub(crate) struct JobState {
     changed: usize,
     /// Videos that were there already.
     unchanged: usize,
+    /// Videos that could be read only in part.
+    partial: usize,
     /// What could not be added and why; the first few.
     failed: Vec<String>,
     /// Why the job as a whole failed.
@@ -85,36 +91,55 @@ impl Job {
         self.state.subscribe()
     }
 
-    /// Asks it to stop after the video it is at.
+    /// Asks it to stop; the video it is at is not added.
     pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.progress.stop();
     }
 
     fn run(&self, index: &Index, paths: &[Utf8PathBuf], tags: Vec<String>) {
-        let mut told = |done: usize, total: usize, adding: Adding| {
-            self.state.send_modify(|state| {
-                (state.done, state.total) = (done, total);
-                match adding {
-                    Adding::New(_) => state.new += 1,
-                    Adding::Changed(_) => state.changed += 1,
-                    Adding::Unchanged(_) => state.unchanged += 1,
-                    Adding::Failed { what, error } if state.failed.len() < LISTED => {
-                        let name = what.rsplit('/').next().unwrap_or_default();
-                        state.failed.push(format!("{name}: {error}"));
-                    }
-                    Adding::Failed { .. } => {}
+        let over = AtomicBool::new(false);
+        let done = std::thread::scope(|scope| {
+            let looking = scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    self.look();
+                    std::thread::park_timeout(LOOK);
                 }
             });
-        };
-        let stopped = || self.stop.load(Ordering::Relaxed);
-        let done = index.add_files(paths, &AddOptions { tags }, &mut told, &stopped).and_then(|added: Added| {
-            self.state.send_modify(|state| state.phase = Phase::Settling);
-            index.settle(Settling::WhenWorthIt, &mut |_, _| {}).map(|()| added)
+            let added = index.add_files(paths, &AddOptions { tags }, &self.progress);
+            over.store(true, Ordering::Relaxed);
+            looking.thread().unpark();
+            added
+        });
+        self.look();
+        let done = done.and_then(|added: Added| {
+            self.state.send_modify(|state| {
+                (state.new, state.changed, state.unchanged) = (added.new, added.changed, added.unchanged);
+                state.partial = added.partial;
+                state.phase = Phase::Settling;
+            });
+            index.settle(Settling::WhenWorthIt, &mut |_, _| {})
         });
         self.state.send_modify(|state| match done {
-            Ok(_) if stopped() => state.phase = Phase::Stopped,
-            Ok(_) => state.phase = Phase::Finished,
+            Ok(()) if self.progress.is_stopped() => state.phase = Phase::Stopped,
+            Ok(()) => state.phase = Phase::Finished,
             Err(error) => (state.phase, state.error) = (Phase::Failed, Some(error.to_string())),
+        });
+    }
+
+    /// Tells whoever watches how far it is.
+    fn look(&self) {
+        let (seen, lines) = (self.progress.look(), self.progress.heard());
+        self.state.send_if_modified(|state| {
+            let before = (state.done, state.total);
+            // Files that are merely looked at are no videos yet.
+            if seen.phase == "embedding" {
+                (state.done, state.total) = (seen.done, seen.total);
+            }
+            let room = LISTED.saturating_sub(state.failed.len());
+            let news = lines.iter().filter_map(|line| line.strip_prefix("left out: ")).take(room);
+            // What lies where on the server's disk is nobody's business.
+            state.failed.extend(news.map(|line| line.rsplit('/').next().unwrap_or_default().to_owned()));
+            before != (state.done, state.total) || !lines.is_empty()
         });
     }
 }
@@ -140,10 +165,11 @@ impl Jobs {
             new: 0,
             changed: 0,
             unchanged: 0,
+            partial: 0,
             failed: Vec::new(),
             error: None,
         };
-        let job = Arc::new(Job { id, state: watch::Sender::new(state), stop: AtomicBool::new(false) });
+        let job = Arc::new(Job { id, state: watch::Sender::new(state), progress: Progress::new() });
         if list.len() >= REMEMBERED {
             list.remove(0);
         }

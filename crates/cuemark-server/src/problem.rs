@@ -59,7 +59,7 @@ impl From<SearchError> for Problem {
         };
         // What lies where on the server's disk is nobody's business.
         let detail = match &error {
-            SearchError::Media { .. } => "the video cannot be decoded".to_owned(),
+            SearchError::Media(_) => "the video cannot be decoded".to_owned(),
             SearchError::Io { what, .. } => format!("cannot {what} a file of the index"),
             SearchError::Server { .. } => "the database of the index does not answer".to_owned(),
             _ if status == StatusCode::INTERNAL_SERVER_ERROR => "the index cannot be used".to_owned(),

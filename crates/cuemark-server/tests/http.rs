@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Span, VideoId};
+use cuemark_core::{Progress, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
     EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, Moment, Result, SearchError, VideoEntry, VideoState,
@@ -38,7 +38,7 @@ impl Encoder for Words {
         Ok(sentences.iter().filter_map(|text| Embedding::unit(embed(text))).collect())
     }
 
-    fn video(&self, id: &VideoId, _: Option<&Utf8Path>) -> Result<EmbeddedVideo> {
+    fn video(&self, id: &VideoId, _: Option<&Utf8Path>, _: &Progress) -> Result<EmbeddedVideo> {
         Err(SearchError::UnknownVideo { video: id.clone() })
     }
 }
@@ -83,6 +83,7 @@ fn running(token: Option<&str>) -> Running {
             modified: 0,
             tags: vec![format!("tag-{id}")],
             state: VideoState::Present,
+            partial: None,
         };
         index.engine().put(&entry, &moments).unwrap();
     }

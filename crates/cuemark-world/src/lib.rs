@@ -1,7 +1,7 @@
 //! A small procedural film studio in which everything is known.
 //!
 //! Coloured shapes enter, slide, spin, grow, jump, meet and leave on a stage. A [`Film`] is the log of what happens;
-//! from it the studio renders frames, and from the frames alone ([`sight`]) it computes features. A grammar turns a
+//! from it the studio renders frames, and from the frames alone ([`cuemark_features::sight`]) it computes features. A grammar turns a
 //! [`Meaning`] into a sentence with its exact parse, and [`relevance`] says how well any span of any film answers
 //! any meaning. So claims about bias, pools and graded relevance can be checked against known truth.
 //!
@@ -32,7 +32,6 @@ mod reels;
 pub mod relevance;
 mod render;
 mod script;
-pub mod sight;
 mod speech;
 mod stage;
 

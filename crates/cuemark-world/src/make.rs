@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use camino::Utf8Path;
 use cuemark_core::{ClipLen, QueryId, Rng, Truth, VideoId};
+use cuemark_features::sight::{self, ClipView, Picture, Strength};
 use cuemark_features::{Features, Recipe, StoreWriter, VideoFeatures};
 use cuemark_formats::{Overwrite, ReadError, Source, WholeFile, cuemark_jsonl};
 use rayon::prelude::*;
@@ -13,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use crate::films::{self, SplitFilms};
 use crate::queries::Asked;
 use crate::render::FPS;
-use crate::sight::{self, ClipView, Strength};
 use crate::{
     Camera, Film, Frame, Meaning, Reels, Result, WorldError, WorldOptions, graded, hearing, layout, mp4, pools,
 };
@@ -284,7 +284,8 @@ fn view(mut frames: impl Iterator<Item = Frame>) -> Vec<ClipView> {
         if clip.is_empty() {
             return clips;
         }
-        clips.push(ClipView::of(&clip));
+        let pictures: Vec<Picture> = clip.iter().map(Frame::picture).collect();
+        clips.push(ClipView::of(&pictures));
     }
 }
 

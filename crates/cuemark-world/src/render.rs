@@ -1,6 +1,7 @@
 //! Pointing a camera at the stage.
 
 use cuemark_core::Rng;
+use cuemark_features::sight::Picture;
 
 use crate::{Film, Look, Shape, stage};
 
@@ -15,6 +16,13 @@ pub struct Frame {
     pub height: usize,
     /// Red, green and blue of each pixel, row after row.
     pub rgb: Vec<u8>,
+}
+
+impl Frame {
+    /// The picture, as extractors see it: they do not know when it was taken.
+    pub fn picture(&self) -> Picture<'_> {
+        Picture { width: self.width, height: self.height, rgb: &self.rgb }
+    }
 }
 
 /// A camera with a noisy sensor. Frames are 64 × 48 pixels at scale 1.

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use cuemark_core::{Rng, Span, VideoId};
-use cuemark_world::sight::{ClipView, Strength};
+use cuemark_features::sight::{ClipView, Picture, Strength};
 use cuemark_world::{Camera, Colour, Event, Film, Frame, Look, Place, Shape, Size, Tempo, Verb, Way};
 
 /// A film of ten seconds in which a red actor does one thing all the time while a blue star stands by.
@@ -45,7 +45,8 @@ fn film(verb: Verb, rng: &mut Rng) -> Film {
 
 fn clips(film: &Film, rng: &mut Rng) -> Vec<ClipView> {
     let frames: Vec<Frame> = Camera::new(1, 0.03, 0).shoot(film, Rng::new(rng.bits())).collect();
-    frames.chunks(6).map(ClipView::of).collect()
+    let pictures: Vec<Picture> = frames.iter().map(Frame::picture).collect();
+    pictures.chunks(6).map(ClipView::of).collect()
 }
 
 /// Films of each verb.

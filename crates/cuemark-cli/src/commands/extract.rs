@@ -1,30 +1,29 @@
 //! `cuemark features extract`: from video files to a store of features.
 
-use std::time::Instant;
-
 use anyhow::bail;
 use camino::Utf8PathBuf;
-use cuemark_encoders::extract::{ExtractOptions, ExtractReport, Progress, Shard, VideoFile, extract_to_store};
+use cuemark_core::{Progress, printable};
+use cuemark_encoders::extract::{ExtractOptions, ExtractReport, Shard, extract_to_store};
 use cuemark_encoders::visual::{self, EncoderOptions};
-use cuemark_features::video::Ffmpeg;
 use cuemark_formats::Overwrite;
-use indicatif::ProgressBar;
+use cuemark_media::{Ffmpeg, LeftOut, find_videos};
 use serde_json::json;
 
 use crate::input::Force;
 use crate::output::{Outcome, Print, thousands};
-use crate::progress;
+use crate::watching::watched;
 
 /// Videos with something wrong that are named one by one.
 const NAMED: usize = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Video files, or folders of them; a video is called by its file's name without the ending.
+    /// Video files, or folders of them; a video is called by its file's name without the ending, and by its folder too where two
+    /// would be called alike.
     #[arg(required = true, value_name = "VIDEO")]
     videos: Vec<Utf8PathBuf>,
     /// What turns clips into numbers: concepts, clip, i3d, i3d-logits, c3d, vgg16-fc6, vgg16-fc7, resnet50, resnet152,
-    /// efficientnet-lite0.
+    /// efficientnet-lite0, world-weak, world-shape, world-motion.
     #[arg(long, value_name = "NAME")]
     encoder: String,
     /// The folder of the store; videos that are in it already are kept.
@@ -58,7 +57,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.shard != Shard::WHOLE && args.force.overwrite() == Overwrite::Force {
         bail!("`--force` would remove what the other shares wrote: remove the store yourself, then start all shares");
     }
-    let videos = VideoFile::find(&args.videos)?;
+    let progress = Progress::new();
+    let found = watched(&progress, || find_videos(&args.videos, &progress))?;
+    if let (true, Some(first)) = (found.videos.is_empty(), found.left_out.first()) {
+        bail!("{}: {}", printable(&first.what), printable(&first.problem));
+    }
     // What can be wrong with the machine is said before weights are read.
     let ffmpeg = Ffmpeg::on_path();
     ffmpeg.check()?;
@@ -74,50 +77,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         },
     )?;
     let options = ExtractOptions { overwrite: args.force.overwrite(), shard: args.shard, ffmpeg };
-    let share = (0..videos.len()).filter(|place| args.shard.takes(*place)).count();
-    let watch = Watch { bar: progress::bar(share, "extracting"), begin: Instant::now(), seconds: 0.0 };
-    let report = watch.over(|progress| extract_to_store(&videos, encoder.as_ref(), &args.out, &options, progress))?;
+    let work = || extract_to_store(&found.videos, encoder.as_ref(), &args.out, &options, &progress);
+    let report = watched(&progress, work)?;
     let told = json!({
         "store": args.out,
         "encoder": encoder.name(),
         "shard": args.shard.to_string(),
         "extracted": report,
+        "left_out": found.left_out,
         "hours_of_video_per_hour": report.speed(),
     });
-    let outcome = args.print.result(&told, || text(args, &report))?;
-    Ok(if report.failed.is_empty() { outcome } else { outcome.with_problems() })
+    let outcome = args.print.result(&told, || text(args, &report, &found.left_out))?;
+    Ok(if report.failed.is_empty() && found.left_out.is_empty() { outcome } else { outcome.with_problems() })
 }
 
-/// The bar and what stands beside it.
-struct Watch {
-    bar: ProgressBar,
-    begin: Instant,
-    seconds: f64,
-}
-
-impl Watch {
-    /// Does the work while the bar moves.
-    fn over<T>(mut self, work: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
-        let bar = self.bar.clone();
-        let done = work(&mut |progress| self.see(progress));
-        bar.finish_and_clear();
-        done
-    }
-
-    fn see(&mut self, progress: Progress) {
-        match progress {
-            Progress::Begun(_) => self.bar.tick(),
-            Progress::Seconds(seconds) => {
-                self.seconds += seconds;
-                let speed = self.seconds / self.begin.elapsed().as_secs_f64().max(1e-9);
-                self.bar.set_message(format!("extracting, {speed:.1} hours of video per hour"));
-            }
-            Progress::Done => self.bar.inc(1),
-        }
-    }
-}
-
-fn text(args: &Args, report: &ExtractReport) -> String {
+fn text(args: &Args, report: &ExtractReport, left_out: &[LeftOut]) -> String {
     let resumed = match report.resumed {
         0 => String::new(),
         videos => format!(", {} of them there already", thousands(videos)),
@@ -145,13 +119,15 @@ fn text(args: &Args, report: &ExtractReport) -> String {
             seconds => format!(", {seconds:.1} s are missing"),
         };
         let complaint = partial.first_complaint.as_deref().map(|words| format!(": {words}")).unwrap_or_default();
-        let (video, complaints) = (&partial.video, thousands(partial.complaints));
+        let (video, complaints) = (printable(partial.video.as_str()), thousands(partial.complaints));
         format!("DAMAGED: `{video}`{missing}; the decoder complained {complaints} times{complaint}")
     }));
-    lines.extend(
-        report.failed.iter().take(NAMED).map(|failure| format!("LEFT OUT: `{}`: {}", failure.video, failure.problem)),
-    );
-    let unnamed = report.partial.len().saturating_sub(NAMED) + report.failed.len().saturating_sub(NAMED);
+    let failed = report.failed.iter().map(|failure| (failure.video.as_str(), failure.problem.as_str()));
+    let left_out = left_out.iter().map(|one| (one.what.as_str(), one.problem.as_str()));
+    let failed: Vec<(&str, &str)> = failed.chain(left_out).collect();
+    let named = failed.iter().take(NAMED);
+    lines.extend(named.map(|(what, why)| format!("LEFT OUT: `{}`: {}", printable(what), printable(why))));
+    let unnamed = report.partial.len().saturating_sub(NAMED) + failed.len().saturating_sub(NAMED);
     if unnamed > 0 {
         lines.push(format!("and {} videos more; `--json` lists them", thousands(unnamed)));
     }

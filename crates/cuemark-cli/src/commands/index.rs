@@ -1,18 +1,16 @@
 //! `cuemark index`: make a collection of videos searchable and keep it so.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use camino::Utf8PathBuf;
 use clap::Subcommand;
-use cuemark_core::VideoId;
-use cuemark_search::{AddOptions, Adding, EngineUrl, Index, Settling, VideoState, encoder};
+use cuemark_core::{Progress, VideoId, printable};
+use cuemark_search::{AddOptions, EngineUrl, Index, Settling, VideoState, encoder};
 use serde_json::json;
 
 use crate::commands::index_eval;
 use crate::input::Force;
 use crate::output::{self, Outcome, Print, thousands};
 use crate::progress;
+use crate::watching::watched;
 
 /// Make a collection of videos searchable and keep it so.
 #[derive(Debug, Subcommand)]
@@ -167,44 +165,21 @@ fn create(index: &IndexArg, name: &str, add: &AddArgs, print: Print, force: &For
 }
 
 fn add_all(index: &Index, add: &AddArgs, print: Print) -> anyhow::Result<Outcome> {
-    let bar = progress::bar(0, "embedding");
-    let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
-    // Without a handler Ctrl-C ends the program at once, which is safe too.
-    let _ = ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed));
-    let mut told = |done: usize, all: usize, adding: Adding| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-        if let Adding::Failed { what, error } = adding {
-            bar.suspend(|| {
-                let chain = anyhow::Error::new(error);
-                output::say(&format!("left out: {what}: {chain:#}"));
-            });
-        }
-    };
     let options = AddOptions { tags: add.tags.clone() };
-    let stopped = || stop.load(Ordering::Relaxed);
-    let mut added = index.add_files(&add.videos, &options, &mut told, &stopped)?;
-    if let Some(store) = add.features.as_ref().filter(|_| add.videos.is_empty()) {
-        let videos: Vec<VideoId> = if add.only.is_empty() {
-            let source = cuemark_features::open(store, &cuemark_features::OpenOptions::default())?;
-            let stream = source.streams().first().map(|stream| (*stream).to_owned()).unwrap_or_default();
-            let stream = if source.streams().contains(&"visual") { "visual".to_owned() } else { stream };
-            source.videos(&stream).into_iter().cloned().collect()
-        } else {
-            add.only.iter().map(|name| VideoId::new(name.as_str())).collect()
-        };
-        added = index.add_stored(&videos, &options, &mut told, &stopped)?;
-    }
-    bar.finish_and_clear();
+    let progress = Progress::new();
+    let added = watched(&progress, || match add.features.as_ref().filter(|_| add.videos.is_empty()) {
+        Some(store) => Ok(index.add_stored(&stored_videos(store, &add.only)?, &options, &progress)?),
+        None => anyhow::Ok(index.add_files(&add.videos, &options, &progress)?),
+    })?;
     let bar = progress::bar(0, "making it fast");
     index.settle(Settling::WhenWorthIt, &mut |done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
     })?;
     bar.finish_and_clear();
+    let stopped = progress.is_stopped();
     let status = index.engine().status()?;
-    let outcome = print.result(&json!({ "added": added, "status": status, "stopped": stopped() }), || {
+    let outcome = print.result(&json!({ "added": added, "status": status, "stopped": stopped }), || {
         let mut text = format!(
             "{} new, {} changed, {} unchanged, {} left out; {} moments of {} videos in the index",
             thousands(added.new),
@@ -214,12 +189,26 @@ fn add_all(index: &Index, add: &AddArgs, print: Print) -> anyhow::Result<Outcome
             thousands(status.moments),
             thousands(status.videos)
         );
-        if stopped() {
+        if added.partial > 0 {
+            text += &format!("\n{} of them could be read only in part", thousands(added.partial));
+        }
+        if stopped {
             text += "\nstopped; the same command goes on";
         }
         text
     })?;
     Ok(if added.failed > 0 { outcome.with_problems() } else { outcome })
+}
+
+/// The videos of a store, or those of them that were named.
+fn stored_videos(store: &Utf8PathBuf, only: &[String]) -> anyhow::Result<Vec<VideoId>> {
+    if !only.is_empty() {
+        return Ok(only.iter().map(|name| VideoId::new(name.as_str())).collect());
+    }
+    let source = cuemark_features::open(store, &cuemark_features::OpenOptions::default())?;
+    let stream = source.streams().first().map(|stream| (*stream).to_owned()).unwrap_or_default();
+    let stream = if source.streams().contains(&"visual") { "visual".to_owned() } else { stream };
+    Ok(source.videos(&stream).into_iter().cloned().collect())
 }
 
 fn remove(index: &IndexArg, videos: &[String], print: Print) -> anyhow::Result<Outcome> {
@@ -268,7 +257,9 @@ fn status(index: &IndexArg, list: bool, print: Print) -> anyhow::Result<Outcome>
         for entry in &videos {
             let state = if entry.state == VideoState::Vanished { " (vanished)" } else { "" };
             let tags = if entry.tags.is_empty() { String::new() } else { format!(" [{}]", entry.tags.join(", ")) };
-            rows.push(vec![entry.id.to_string(), format!("{:.1} s{tags}{state}", entry.duration)]);
+            let partial = entry.partial.as_ref().map_or_else(String::new, |partial| format!(" ({partial})"));
+            let told = format!("{:.1} s{tags}{state}{partial}", entry.duration);
+            rows.push(vec![printable(entry.id.as_str()).into_owned(), printable(&told).into_owned()]);
         }
         output::text_table(&["", ""], &rows)
     })
@@ -316,7 +307,7 @@ fn verify(index: &IndexArg, repair: bool, print: Print) -> anyhow::Result<Outcom
             [("vanished", &verified.vanished), ("back again", &verified.returned), ("changed since", &verified.changed)]
         {
             if !videos.is_empty() {
-                let names: Vec<&str> = videos.iter().map(VideoId::as_str).collect();
+                let names: Vec<_> = videos.iter().map(|video| printable(video.as_str())).collect();
                 lines.push(format!("{what}: {}", names.join(", ")));
             }
         }

@@ -1,11 +1,10 @@
 //! `cuemark search`: a sentence in, ranked moments out.
 
-use std::process::{Command, Stdio};
-
 use anyhow::Context as _;
 use camino::Utf8PathBuf;
-use cuemark_core::{Moment, Span, VideoId};
-use cuemark_search::{Answer, Effort, Filter, Index, Question, Stages, media};
+use cuemark_core::{Moment, Progress, Span, VideoId, printable};
+use cuemark_media::{Ffmpeg, OpenedVideo};
+use cuemark_search::{Answer, Effort, Filter, Index, Question, Stages};
 
 use crate::commands::index::IndexArg;
 use crate::input::Force;
@@ -121,7 +120,7 @@ fn table(answers: &[Answer]) -> String {
         let words: Vec<String> = answer.words.iter().take(3).map(|word| part(&word.word, word.share)).collect();
         let seen: Vec<String> = answer.concepts.iter().take(3).map(|seen| part(&seen.concept, seen.share)).collect();
         vec![
-            answer.video.to_string(),
+            printable(answer.video.as_str()).into_owned(),
             format!("{} – {}", clock(answer.span.start()), clock(answer.span.end())),
             format!("{:.0} %", 100.0 * answer.probability),
             words.join(", "),
@@ -153,18 +152,13 @@ fn play_or_cut(args: &Args, index: &Index, best: &Answer) -> anyhow::Result<()> 
     let path = index.engine().video(&best.video)?.and_then(|entry| entry.path);
     let path =
         path.with_context(|| format!("video `{}` is known by its features only: there is no file", best.video))?;
+    let (ffmpeg, video, progress) = (Ffmpeg::on_path(), OpenedVideo::open(&path)?, Progress::new());
     if let Some(out) = &args.clip {
-        media::cut(&path, best.span, out, args.force.overwrite())?;
+        ffmpeg.cut(&video, best.span, out, args.force.overwrite(), &progress)?;
         output::say(&format!("wrote {out}"));
     }
     if args.open {
-        let (start, length) = (format!("{:.3}", best.span.start()), format!("{:.3}", best.span.len()));
-        Command::new("ffplay")
-            .args(["-v", "error", "-autoexit", "-ss", &start, "-t", &length, "-i"])
-            .arg(format!("file:{path}"))
-            .stdout(Stdio::null())
-            .status()
-            .context("cannot run `ffplay`, which comes with ffmpeg")?;
+        ffmpeg.play(&video, best.span, &progress)?;
     }
     Ok(())
 }

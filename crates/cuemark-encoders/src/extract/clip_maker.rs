@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use cuemark_features::video::Framing;
+use cuemark_media::Framing;
 
 use crate::visual::{Clips, Sampling};
 
@@ -59,7 +59,7 @@ impl ClipMaker {
 
 #[cfg(test)]
 mod tests {
-    use cuemark_features::video::Filter;
+    use cuemark_media::Filter;
 
     use super::*;
 

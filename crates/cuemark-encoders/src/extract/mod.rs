@@ -6,13 +6,15 @@
 mod clip_maker;
 mod store;
 
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
 
 use camino::Utf8Path;
+use cuemark_core::Progress;
 use cuemark_features::Features;
-use cuemark_features::video::{Decoded, Ffmpeg, Frames, Rate};
+use cuemark_media::{Decoded, Ffmpeg, Frames, OpenedVideo, Rate};
 
-pub use store::{ExtractOptions, ExtractReport, Failure, Partial, Progress, Shard, VideoFile, extract_to_store};
+pub use store::{DamagedVideo, ExtractOptions, ExtractReport, Failure, Shard, extract_to_store};
 
 use crate::visual::{ClipEncoder, Clips};
 use crate::{EncodeError, Result};
@@ -35,11 +37,16 @@ pub struct Extracted {
 /// The rows of one video, in memory.
 ///
 /// # Errors
-/// When the file cannot be decoded at all, or a clip cannot be encoded. A damaged file gives what it has;
-/// [`Decoded::is_partial`] tells.
-pub fn extract_video(ffmpeg: &Ffmpeg, path: &Utf8Path, encoder: &dyn ClipEncoder) -> Result<Extracted> {
+/// When the file cannot be decoded at all or changes meanwhile, a clip cannot be encoded, or the work was stopped. A damaged file
+/// gives what it has; [`Decoded::partial`] tells.
+pub fn extract_video(
+    ffmpeg: &Ffmpeg,
+    path: &Utf8Path,
+    encoder: &dyn ClipEncoder,
+    progress: &Progress,
+) -> Result<Extracted> {
     let mut data = Vec::new();
-    let decoded = extract_rows(ffmpeg, path, encoder, &mut |rows| {
+    let decoded = extract_rows(ffmpeg, path, encoder, progress, &mut |rows| {
         data.extend(rows.into_iter().flatten());
         Ok(())
     })?;
@@ -57,18 +64,22 @@ pub fn extract_rows(
     ffmpeg: &Ffmpeg,
     path: &Utf8Path,
     encoder: &dyn ClipEncoder,
+    progress: &Progress,
     sink: &mut dyn FnMut(Vec<Vec<f32>>) -> Result<()>,
 ) -> Result<Decoded> {
     let sampling = encoder.sampling();
-    let info = ffmpeg.probe(path)?;
-    let frames = ffmpeg.frames(path, &info, Rate::PerSecond(sampling.fps), sampling.framing)?;
+    sampling.clip_len()?;
+    let video = OpenedVideo::open(path)?;
+    let info = ffmpeg.probe(&video, progress)?;
+    let frames = ffmpeg.frames(&video, &info, Rate::PerSecond(sampling.fps), sampling.framing, progress)?;
     let maker = ClipMaker::new(&sampling, (PICTURES / sampling.frames).max(1));
     let (send, receive) = sync_channel::<Clips>(WAITING);
     std::thread::scope(|scope| {
-        let making = scope.spawn(move || make_clips(frames, maker, |clips| send.send(clips).is_ok()));
+        let making = scope.spawn(move || make_clips(frames, maker, |clips| hand_over(&send, clips, progress)));
         // The receiver ends with this closure: after an error here, the other side finds nobody to send to and stops.
         let receive = receive;
         for clips in &receive {
+            progress.check()?;
             sink(encoder.encode(&clips)?)?;
         }
         match making.join() {
@@ -80,10 +91,10 @@ pub fn extract_rows(
 
 /// Makes clips of frames until there are no more, or nobody wants them.
 fn make_clips(
-    mut frames: Frames,
+    mut frames: Frames<'_>,
     mut maker: ClipMaker,
     mut send: impl FnMut(Clips) -> bool,
-) -> cuemark_features::Result<Decoded> {
+) -> cuemark_media::Result<Decoded> {
     for frame in frames.by_ref() {
         if let Some(clips) = maker.push(frame?.rgb)
             && !send(clips)
@@ -96,4 +107,18 @@ fn make_clips(
         send(clips);
     });
     frames.finish()
+}
+
+/// Sends clips, and returns whether anybody wants more. A wait for an encoder that takes its time ends when the work is stopped,
+/// so that ffmpeg does not outlive it by more than a moment.
+fn hand_over(to: &SyncSender<Clips>, mut clips: Clips, progress: &Progress) -> bool {
+    loop {
+        clips = match to.try_send(clips) {
+            Ok(()) => return true,
+            Err(TrySendError::Disconnected(_)) => return false,
+            Err(TrySendError::Full(_)) if progress.is_stopped() => return false,
+            Err(TrySendError::Full(clips)) => clips,
+        };
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }

@@ -5,11 +5,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Instant;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::VideoId;
-use cuemark_features::StoreWriter;
-use cuemark_features::video::Ffmpeg;
+use camino::Utf8Path;
+use cuemark_core::{Progress, VideoId};
+use cuemark_features::{FeatureError, StoreWriter};
 use cuemark_formats::{Overwrite, ReadError};
+use cuemark_media::{Ffmpeg, VideoFile};
 use serde::Serialize;
 
 use super::extract_rows;
@@ -18,72 +18,6 @@ use crate::{EncodeError, Result};
 
 /// The stream that rows are stored under.
 const STREAM: &str = "visual";
-
-/// Names of files that a folder's videos end in; files that are named themselves may end in anything.
-const ENDINGS: [&str; 14] =
-    ["mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ts", "mts", "wmv", "flv", "3gp", "ogv"];
-
-/// One video file and what it is called in the store: its name without folder and ending.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VideoFile {
-    /// What it is called.
-    pub video: VideoId,
-    /// Where it lies.
-    pub path: Utf8PathBuf,
-}
-
-impl VideoFile {
-    /// The videos that files and folders hold, sorted by name; folders are searched as deep as they go.
-    ///
-    /// # Errors
-    /// When a path is not there, a folder cannot be read or has no video, or two files have one name.
-    pub fn find(paths: &[Utf8PathBuf]) -> Result<Vec<Self>> {
-        let mut files = Vec::new();
-        for path in paths {
-            let before = files.len();
-            collect(path, &mut files)?;
-            if files.len() == before {
-                let fault = ReadError::file(path, "no video in this folder");
-                return Err(fault.with_hint(format!("videos end in {}", ENDINGS.join(", "))).into());
-            }
-        }
-        let mut by_name: BTreeMap<VideoId, Utf8PathBuf> = BTreeMap::new();
-        for path in files {
-            let video = VideoId::new(path.file_stem().unwrap_or(path.as_str()));
-            match by_name.get(&video) {
-                Some(other) if *other == path => {}
-                Some(other) => {
-                    let fault = ReadError::file(&path, format!("would be called `{video}`, as `{other}` is"));
-                    return Err(fault.with_hint("rename one, or put them into stores of their own").into());
-                }
-                None => {
-                    by_name.insert(video, path);
-                }
-            }
-        }
-        Ok(by_name.into_iter().map(|(video, path)| Self { video, path }).collect())
-    }
-}
-
-fn collect(path: &Utf8Path, files: &mut Vec<Utf8PathBuf>) -> Result<()> {
-    let io = |source| ReadError::Io { path: path.to_owned(), source };
-    if !std::fs::metadata(path).map_err(io)?.is_dir() {
-        files.push(path.to_owned());
-        return Ok(());
-    }
-    let mut entries = Vec::new();
-    for entry in path.read_dir_utf8().map_err(io)? {
-        let entry = entry.map_err(io)?;
-        // Links are not followed, so that no folder is visited twice.
-        let kind = entry.file_type().map_err(io)?;
-        let ending = entry.path().extension().map(str::to_ascii_lowercase);
-        if kind.is_dir() || kind.is_file() && ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str())) {
-            entries.push(entry.into_path());
-        }
-    }
-    entries.sort_unstable();
-    entries.iter().try_for_each(|entry| collect(entry, files))
-}
 
 /// One of several processes that share the work: the videos `index`, `index + of`, … of the sorted list, counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,17 +69,6 @@ pub struct ExtractOptions {
     pub ffmpeg: Ffmpeg,
 }
 
-/// What has happened so far.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Progress<'a> {
-    /// A video is begun.
-    Begun(&'a VideoId),
-    /// So many more seconds of video are encoded.
-    Seconds(f64),
-    /// A video is done, for better or worse, or was there already.
-    Done,
-}
-
 /// A video that gave nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
@@ -157,7 +80,7 @@ pub struct Failure {
 
 /// A video that is damaged: its rows are what could be decoded.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Partial {
+pub struct DamagedVideo {
     /// The video.
     pub video: VideoId,
     /// Seconds that its file promised and did not hold.
@@ -182,7 +105,7 @@ pub struct ExtractReport {
     /// Seconds that it took.
     pub wall_seconds: f64,
     /// Videos whose rows are not all that their files promised.
-    pub partial: Vec<Partial>,
+    pub partial: Vec<DamagedVideo>,
     /// Videos that gave nothing.
     pub failed: Vec<Failure>,
 }
@@ -198,13 +121,14 @@ impl ExtractReport {
 /// decoded is reported and left out.
 ///
 /// # Errors
-/// When a program is missing, the store cannot be written or was made by another recipe, or a network fails.
+/// When a program is missing, the store cannot be written or was made by another recipe, a network fails, or the work was stopped:
+/// what is finished by then is in the store.
 pub fn extract_to_store(
     videos: &[VideoFile],
     encoder: &dyn ClipEncoder,
     folder: &Utf8Path,
     options: &ExtractOptions,
-    progress: &mut dyn FnMut(Progress),
+    progress: &Progress,
 ) -> Result<ExtractReport> {
     options.ffmpeg.check()?;
     let begin = Instant::now();
@@ -214,22 +138,23 @@ pub fn extract_to_store(
     let mut taken: BTreeSet<usize> = finished.keys().copied().collect();
     let there: HashMap<&VideoId, usize> =
         finished.iter().flat_map(|(shard, videos)| videos.iter().map(move |video| (video, *shard))).collect();
-    let clip_seconds = encoder.sampling().clip_len()?.seconds();
+    encoder.sampling().clip_len()?;
     let mut report = ExtractReport::default();
-    for (_, file) in videos.iter().enumerate().filter(|(place, _)| options.shard.takes(*place)) {
+    let share: Vec<&VideoFile> =
+        videos.iter().enumerate().filter(|(place, _)| options.shard.takes(*place)).map(|(_, file)| file).collect();
+    progress.phase("extracting", share.len());
+    for file in share {
         report.videos += 1;
         if there.contains_key(&file.video) {
             report.resumed += 1;
-            progress(Progress::Done);
+            progress.advance(1)?;
             continue;
         }
-        progress(Progress::Begun(&file.video));
         // Numbers of other shares are never taken, so that processes do not meet.
         let free = (options.shard.index..).step_by(options.shard.of).find(|number| !taken.contains(number));
         let number = free.unwrap_or_default();
         let mut spool = writer.spool(number, STREAM)?;
-        let decoded = extract_rows(&options.ffmpeg, &file.path, encoder, &mut |rows| {
-            progress(Progress::Seconds(rows.len() as f64 * clip_seconds));
+        let decoded = extract_rows(&options.ffmpeg, &file.path, encoder, progress, &mut |rows| {
             rows.iter().try_for_each(|row| Ok(spool.push(&file.video, row)?))
         });
         match decoded {
@@ -239,7 +164,7 @@ pub fn extract_to_store(
                 writer.write_spooled(number, &file.video, spool)?;
                 taken.insert(number);
                 if decoded.is_partial() {
-                    report.partial.push(Partial {
+                    report.partial.push(DamagedVideo {
                         video: file.video.clone(),
                         missing_seconds: decoded.missing_seconds,
                         complaints: decoded.complaints,
@@ -248,11 +173,11 @@ pub fn extract_to_store(
                 }
             }
             Err(error) if error.is_about_one_video() => {
-                report.failed.push(Failure { video: file.video.clone(), problem: error.to_string() });
+                report.failed.push(Failure { video: file.video.clone(), problem: error.in_full() });
             }
             Err(error) => return Err(error),
         }
-        progress(Progress::Done);
+        progress.advance(1)?;
     }
     report.wall_seconds = begin.elapsed().as_secs_f64();
     Ok(report)
@@ -261,13 +186,19 @@ pub fn extract_to_store(
 impl EncodeError {
     /// Whether another video may well succeed.
     fn is_about_one_video(&self) -> bool {
-        use cuemark_features::FeatureError;
-        matches!(
-            self,
-            Self::Features(
-                FeatureError::Video { .. } | FeatureError::File(ReadError::Io { .. }) | FeatureError::Unfit { .. }
-            )
-        )
+        match self {
+            Self::Media(error) => error.is_about_one_video(),
+            Self::Features(FeatureError::File(ReadError::Io { .. }) | FeatureError::Unfit { .. }) => true,
+            _ => false,
+        }
+    }
+
+    /// The message with its causes, for lists of what was left out.
+    fn in_full(&self) -> String {
+        match self {
+            Self::Media(error) => error.in_full(),
+            other => other.to_string(),
+        }
     }
 }
 
@@ -286,26 +217,5 @@ mod tests {
         for text in ["0/3", "4/3", "1", "a/b", "1/0", "-1/2"] {
             assert!(text.parse::<Shard>().is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn folders_are_searched_and_names_must_differ() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).unwrap();
-        std::fs::create_dir_all(root.join("deep/er")).unwrap();
-        for name in ["b.mp4", "deep/a.MKV", "deep/er/c.webm", "notes.txt"] {
-            std::fs::write(root.join(name), "x").unwrap();
-        }
-        let names = |paths: &[Utf8PathBuf]| -> Vec<String> {
-            VideoFile::find(paths).unwrap().iter().map(|file| file.video.to_string()).collect()
-        };
-        assert_eq!(names(std::slice::from_ref(&root)), ["a", "b", "c"]);
-        assert_eq!(names(&[root.join("notes.txt"), root.join("b.mp4"), root.clone()]), ["a", "b", "c", "notes"]);
-        std::fs::write(root.join("deep/b.avi"), "x").unwrap();
-        let message = VideoFile::find(std::slice::from_ref(&root)).unwrap_err().to_string();
-        assert!(message.contains("would be called `b`"), "{message}");
-        std::fs::create_dir(root.join("empty")).unwrap();
-        assert!(VideoFile::find(&[root.join("empty")]).is_err());
-        assert!(VideoFile::find(&[root.join("gone.mp4")]).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Clips on their way to an encoder.
 
-use cuemark_features::video::Framing;
+use cuemark_media::Framing;
 
 /// Clips of equally many pictures of one size, as bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]

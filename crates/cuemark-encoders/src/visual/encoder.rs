@@ -7,7 +7,7 @@ use cuemark_features::{Recipe, RowTime};
 use cuemark_tensor::{Device, Params, Tensor};
 use sha2::{Digest as _, Sha256};
 
-use super::{AnyNetwork, ClipEncoder, Clips, ENCODERS, EncoderCard, Looks, Part, Pool, Sampling};
+use super::{AnyNetwork, ClipEncoder, Clips, ENCODERS, EncoderCard, Looks, Part, Pool, Sampling, WorldEyes};
 use crate::concepts::Concepts;
 use crate::weights::{self, Cache, WeightsFolder};
 use crate::{EncodeError, Result};
@@ -72,6 +72,9 @@ pub fn open(name: &str, options: &EncoderOptions) -> Result<Box<dyn ClipEncoder>
     if name == Concepts::NAME {
         return Ok(Box::new(Concepts::open(options)?));
     }
+    if let Some(eyes) = WorldEyes::open(name, options)? {
+        return Ok(Box::new(eyes));
+    }
     let card = ENCODERS.iter().find(|card| card.name == name).ok_or_else(|| unknown(name))?;
     let folder = match (&options.weights, card.weights) {
         (Some(path), _) => weights::open(path.as_str())?,
@@ -82,7 +85,7 @@ pub fn open(name: &str, options: &EncoderOptions) -> Result<Box<dyn ClipEncoder>
 }
 
 fn unknown(name: &str) -> EncodeError {
-    let names = ENCODERS.iter().map(|card| card.name).chain([Concepts::NAME]);
+    let names = ENCODERS.iter().map(|card| card.name).chain([Concepts::NAME]).chain(WorldEyes::NAMES);
     EncodeError::NoEncoder { name: name.to_owned(), present: names.collect::<Vec<_>>().join(", ") }
 }
 

@@ -15,6 +15,7 @@ mod registry;
 mod resnet;
 mod sampling;
 mod vgg;
+mod world_eyes;
 
 pub use c3d::{C3d, C3dConfig};
 pub use clip::ClipVision;
@@ -28,6 +29,7 @@ pub use registry::{ENCODERS, EncoderCard, Looks, Pool};
 pub use resnet::ResNet;
 pub use sampling::Sampling;
 pub use vgg::{Vgg, VggConfig};
+pub use world_eyes::WorldEyes;
 
 use cuemark_features::Recipe;
 use cuemark_tensor::Tensor;

@@ -1,7 +1,7 @@
 //! Every visual encoder by name.
 
 use candle_core::Result;
-use cuemark_features::video::{Filter, Framing};
+use cuemark_media::{Filter, Framing};
 use cuemark_tensor::VarBuilder;
 
 use super::{AnyNetwork, C3d, ClipVision, EfficientNetLite, I3d, Pixels, ResNet, Sampling, Vgg};

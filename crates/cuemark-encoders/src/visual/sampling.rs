@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cuemark_core::ClipLen;
-use cuemark_features::video::Framing;
+use cuemark_media::Framing;
 
 use crate::{EncodeError, Result};
 

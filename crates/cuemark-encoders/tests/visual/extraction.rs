@@ -1,14 +1,14 @@
 //! From files to stores, with an encoder that can be checked by eye: a row is the mean brightness of each frame of the clip.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::VideoId;
-use cuemark_encoders::extract::{ExtractOptions, ExtractReport, Shard, VideoFile, extract_to_store, extract_video};
+use cuemark_core::{Progress, VideoId};
+use cuemark_encoders::extract::{ExtractOptions, ExtractReport, Shard, extract_to_store, extract_video};
 use cuemark_encoders::visual::{Clips, EncoderOptions, Sampling};
 use cuemark_encoders::weights::Cache;
 use cuemark_encoders::{ClipEncoder, EncodeError, Result, joint, visual};
-use cuemark_features::video::{Ffmpeg, Filter, Framing};
 use cuemark_features::{FeatureStore, Recipe, RowTime};
 use cuemark_formats::Overwrite;
+use cuemark_media::{Ffmpeg, Filter, Framing, VideoFile, find_videos};
 
 use crate::videos::{make_film, pulled, shared_videos};
 
@@ -56,7 +56,11 @@ fn options(shard: Shard) -> ExtractOptions {
 }
 
 fn extract(videos: &[VideoFile], store: &Utf8PathBuf, shard: Shard) -> Result<ExtractReport> {
-    extract_to_store(videos, &Brightness, store, &options(shard), &mut |_| ())
+    extract_to_store(videos, &Brightness, store, &options(shard), &Progress::new())
+}
+
+fn find(paths: &[Utf8PathBuf]) -> Vec<VideoFile> {
+    find_videos(paths, &Progress::new()).unwrap().videos
 }
 
 #[test]
@@ -67,7 +71,7 @@ fn rows_follow_the_clock_and_finished_videos_are_kept() {
         make_film(&root.join(name), seconds);
     }
     std::fs::write(root.join("d.mp4"), "no film").unwrap();
-    let (videos, store) = (VideoFile::find(std::slice::from_ref(&root)).unwrap(), root.join("store"));
+    let (videos, store) = (find(std::slice::from_ref(&root)), root.join("store"));
     // One of two processes first, then everything.
     let report = extract(&videos, &store, "2/2".parse().unwrap()).unwrap();
     assert_eq!((report.videos, report.rows, report.failed.len()), (2, 2, 1));
@@ -88,7 +92,7 @@ fn rows_follow_the_clock_and_finished_videos_are_kept() {
     }
     let again = extract(&videos, &store, Shard::WHOLE).unwrap();
     assert_eq!((again.resumed, again.rows), (3, 0));
-    let in_memory = extract_video(&Ffmpeg::on_path(), &root.join("a.mp4"), &Brightness).unwrap();
+    let in_memory = extract_video(&Ffmpeg::on_path(), &root.join("a.mp4"), &Brightness, &Progress::new()).unwrap();
     assert_eq!(in_memory.features, rows("a"));
     assert_eq!(in_memory.decoded.seconds, 4.0);
 }
@@ -127,9 +131,9 @@ fn an_encoder_that_fails_ends_the_work_and_leaves_no_half_video() {
     let root = Utf8PathBuf::from_path_buf(folder.path().to_owned()).unwrap();
     // Long enough for more batches than may wait: without an end of its own the decoder would wait forever.
     make_film(&root.join("long.mp4"), 200);
-    let videos = VideoFile::find(&[root.join("long.mp4")]).unwrap();
+    let videos = find(&[root.join("long.mp4")]);
     let (store, failing) = (root.join("store"), Fails(std::sync::atomic::AtomicUsize::new(0)));
-    let error = extract_to_store(&videos, &failing, &store, &options(Shard::WHOLE), &mut |_| ()).unwrap_err();
+    let error = extract_to_store(&videos, &failing, &store, &options(Shard::WHOLE), &Progress::new()).unwrap_err();
     assert_eq!(error.to_string(), "no more");
     assert_eq!(std::fs::read_dir(&store).unwrap().count(), 0);
 }
@@ -141,7 +145,7 @@ fn a_damaged_film_gives_its_rows_and_is_reported() {
     make_film(&root.join("whole.mkv"), 6);
     let bytes = std::fs::read(root.join("whole.mkv")).unwrap();
     std::fs::write(root.join("cut.mkv"), &bytes[..bytes.len() * 2 / 3]).unwrap();
-    let videos = VideoFile::find(&[root.join("cut.mkv")]).unwrap();
+    let videos = find(&[root.join("cut.mkv")]);
     let report = extract(&videos, &root.join("store"), Shard::WHOLE).unwrap();
     assert_eq!((report.failed.len(), report.partial.len()), (0, 1), "{report:?}");
     assert!(report.rows >= 1 && report.partial[0].missing_seconds > 1.0, "{report:?}");
@@ -182,12 +186,12 @@ fn concepts_find_the_film_and_the_clip_that_a_sentence_describes() {
         dot / row.iter().map(|x| x * x).sum::<f32>().sqrt()
     };
     let scores = |film: &Utf8Path| -> Vec<f32> {
-        let extracted = extract_video(&Ffmpeg::on_path(), film, joint.clips.as_ref()).unwrap();
+        let extracted = extract_video(&Ffmpeg::on_path(), film, joint.clips.as_ref(), &Progress::new()).unwrap();
         (0..extracted.features.rows()).filter_map(|row| extracted.features.row(row)).map(cosine).collect()
     };
     let best_of = |scores: &[f32]| (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap();
     let mut best = Vec::new();
-    for file in VideoFile::find(std::slice::from_ref(&videos)).unwrap() {
+    for file in find(std::slice::from_ref(&videos)) {
         let scores = scores(&file.path);
         best.push((scores[best_of(&scores)], file.video.to_string(), scores));
     }

@@ -1,9 +1,10 @@
 //! The published weights, where they have been pulled.
 
 use candle_core::Device;
+use cuemark_core::Progress;
 use cuemark_encoders::visual::{EfficientNetLite, I3d, Pixels};
 use cuemark_encoders::{EncodeError, classes};
-use cuemark_features::video::{Ffmpeg, Filter, Framing, Rate};
+use cuemark_media::{Ffmpeg, Filter, Framing, OpenedVideo, Rate};
 use cuemark_tensor::Params;
 
 use crate::formula::{assert_agrees, clip, reference};
@@ -28,8 +29,9 @@ fn the_published_i3d_gives_the_references_logits_on_films_and_knows_arm_wrestlin
     let ffmpeg = Ffmpeg::on_path();
     for (name, figures) in reference()["i3d"]["videos"].as_object().unwrap() {
         let path = videos.join(name);
-        let info = ffmpeg.probe(&path).unwrap();
-        let frames = ffmpeg.frames(&path, &info, Rate::EveryFrame, framing).unwrap();
+        let (video, progress) = (OpenedVideo::open(&path).unwrap(), Progress::new());
+        let info = ffmpeg.probe(&video, &progress).unwrap();
+        let frames = ffmpeg.frames(&video, &info, Rate::EveryFrame, framing, &progress).unwrap();
         let rgb: Vec<u8> = frames.take(64).flat_map(|frame| frame.unwrap().rgb).collect();
         let clips = cuemark_encoders::visual::Clips::from_rgb(64, [224, 224], rgb).unwrap();
         let x = Pixels::SIGNED.tensor(&clips, &Device::Cpu).unwrap();

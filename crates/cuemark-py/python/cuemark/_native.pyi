@@ -371,7 +371,8 @@ class Index:
         """
     def to_pandas(self, /) -> DataFrame:
         """
-        One row per video: `video`, `path`, `duration` (seconds), `tags`, `state`; needs pandas.
+        One row per video: `video`, `path`, `duration` (seconds), `tags`, `state`, `partial` (`read_seconds`,
+        `stated_seconds` and `complaint` of a film that could be read only in part, else `None`); needs pandas.
         """
     @property
     def videos(self, /) -> list[str]:

@@ -9,7 +9,8 @@ impl Index {
     /// What `cuemark search --json` prints of the answers to a question whose sentence was `sentence`.
     ///
     /// `answers` has those that are likely enough, best first, each with `video`, `span` (seconds), `probability`, `score`,
-    /// `words`, recognised `concepts` and the `path` of the video's file (`null` without one); `below_least` counts the others.
+    /// `words`, recognised `concepts` the `path` of the video's file (`null` without one) and `partial`, how far that could be read (`null` of a whole film);
+    /// `below_least` counts the others.
     ///
     /// # Errors
     /// When the engine cannot be read.
@@ -25,7 +26,8 @@ impl Index {
     }
 
     fn answer_json(&self, answer: &Answer) -> Result<Value> {
-        let path = self.engine().video(&answer.video)?.and_then(|entry| entry.path);
+        let (path, partial) = self.engine().video(&answer.video)?.map(|entry| (entry.path, entry.partial)).unzip();
+        let (path, partial) = (path.flatten(), partial.flatten());
         let words = answer.words.iter().map(|word| json!({ "word": word.word, "share": word.share }));
         let concepts = answer.concepts.iter().map(|seen| json!({ "concept": seen.concept, "share": seen.share }));
         Ok(json!({
@@ -36,6 +38,7 @@ impl Index {
             "words": words.collect::<Vec<_>>(),
             "concepts": concepts.collect::<Vec<_>>(),
             "path": path,
+            "partial": partial,
         }))
     }
 }

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use cuemark_core::{ClipLen, VideoId};
+use cuemark_core::{ClipLen, Progress, VideoId};
 use cuemark_encoders::extract::extract_video;
 use cuemark_encoders::visual::EncoderOptions;
 use cuemark_encoders::{JOINT, Joint, joint};
-use cuemark_features::video::Ffmpeg;
 use cuemark_features::{FeatureSource, Features, OpenOptions};
+use cuemark_media::Ffmpeg;
 use cuemark_tensor::Device;
 
-use super::scales::moments_of;
+use super::scales::{check_moments, count_moments, moments_of};
+use super::stored::stated_duration;
 use super::{EmbeddedVideo, Encoder};
 use crate::answer::MatchedConcept;
-use crate::{Embedding, Result, SearchError, media};
+use crate::{Embedding, Result, SearchError};
 
 /// The stream that `cuemark features extract` writes.
 const STREAM: &str = "visual";
@@ -120,17 +121,15 @@ impl Encoder for JointEncoder {
         self.joint.text.encode(sentences)?.into_iter().zip(sentences).map(unit).collect()
     }
 
-    fn video(&self, id: &VideoId, file: Option<&Utf8Path>) -> Result<EmbeddedVideo> {
-        let (features, clip, duration) = match (self.stored(id)?, file) {
-            (Some((features, clip)), None) => {
-                let duration = features.rows() as f64 * clip.seconds();
-                (features, clip, duration)
+    fn video(&self, id: &VideoId, file: Option<&Utf8Path>, progress: &Progress) -> Result<EmbeddedVideo> {
+        let (features, clip, duration, partial) = match (self.stored(id)?, file) {
+            (Some((features, clip)), file) => {
+                let duration = stated_duration(file, progress)?.unwrap_or(features.rows() as f64 * clip.seconds());
+                (features, clip, duration, None)
             }
-            (Some((features, clip)), Some(file)) => (features, clip, media::probe(file)?.duration),
             (None, Some(file)) => {
-                let duration = media::probe(file)?.duration;
-                let extracted = extract_video(&Ffmpeg::on_path(), file, self.joint.clips.as_ref())?;
-                (extracted.features, self.clip, duration)
+                let extracted = extract_video(&Ffmpeg::on_path(), file, self.joint.clips.as_ref(), progress)?;
+                (extracted.features, self.clip, extracted.decoded.duration(), extracted.decoded.partial())
             }
             (None, None) => {
                 return Err(SearchError::Encoder {
@@ -140,7 +139,8 @@ impl Encoder for JointEncoder {
                 });
             }
         };
-        Ok(EmbeddedVideo { duration, moments: moments_of(&features, clip, duration) })
+        check_moments(count_moments(features.rows()), duration, &self.name, id)?;
+        Ok(EmbeddedVideo { duration, moments: moments_of(&features, clip, duration), partial })
     }
 
     fn concepts(&self, query: &Embedding, moment: &Embedding) -> Vec<MatchedConcept> {

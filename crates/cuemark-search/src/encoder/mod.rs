@@ -6,9 +6,12 @@ mod joint;
 mod run;
 #[cfg(feature = "models")]
 mod scales;
+#[cfg(feature = "models")]
+mod stored;
 
 use camino::Utf8Path;
-use cuemark_core::VideoId;
+use cuemark_core::{Progress, VideoId};
+use cuemark_media::Partial;
 #[cfg(feature = "models")]
 use cuemark_tensor::Device;
 #[cfg(feature = "models")]
@@ -34,11 +37,12 @@ pub trait Encoder: Send + Sync {
     /// Those of the model.
     fn sentences(&self, sentences: &[&str]) -> Result<Vec<Embedding>>;
 
-    /// The moments of one video at every scale. Without a file, features stored under the video's name are used.
+    /// The moments of one video at every scale. Without a file, features stored under the video's name are used. `progress` is
+    /// not counted on, only asked whether to go on.
     ///
     /// # Errors
-    /// When the video cannot be decoded or has no features, and those of the model.
-    fn video(&self, id: &VideoId, file: Option<&Utf8Path>) -> Result<EmbeddedVideo>;
+    /// When the video cannot be decoded or has no features, those of the model, and when the work was stopped.
+    fn video(&self, id: &VideoId, file: Option<&Utf8Path>, progress: &Progress) -> Result<EmbeddedVideo>;
 
     /// Whether a word (lower case) means anything to it.
     fn knows(&self, _word: &str) -> bool {
@@ -73,6 +77,8 @@ pub struct EmbeddedVideo {
     pub duration: f64,
     /// In the order of their starts, then ends.
     pub moments: Vec<Moment>,
+    /// What of its file could not be read; `None` of a whole film.
+    pub partial: Option<Partial>,
 }
 
 /// Opens an encoder by name: `concepts`, `clip`, `clip:PATH` (a folder with its weights), or the folder of a trained

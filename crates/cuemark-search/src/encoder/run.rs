@@ -1,41 +1,40 @@
 //! A trained bi-encoder as an encoder.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{ClipLen, Span, VideoId};
-use cuemark_features::{FeatureSource, Features, OpenOptions, RowTime};
+use camino::Utf8Path;
+use cuemark_core::{ClipLen, Progress, Span, VideoId};
+use cuemark_encoders::extract::extract_video;
+use cuemark_encoders::visual::{self, ClipEncoder, EncoderOptions};
+use cuemark_features::{FeatureSource, Features, OpenOptions, Recipe, RowTime};
+use cuemark_media::Ffmpeg;
 use cuemark_tensor::Device;
 use cuemark_train::{Embedder, RunFolder};
-use cuemark_world::sight::Strength;
 
+use super::scales::check_moments;
+use super::stored::stated_duration;
 use super::{EmbeddedVideo, Encoder};
 use crate::answer::{ANSWER_NMS, Background, Calibration, RightMoments, distinct, fit_calibration};
 use crate::engine::evenly;
-use crate::media::{self, WorldFrames};
 use crate::{Embedding, Moment, Result, SearchError};
 
 /// Validation queries that calibration looks at.
 const CALIBRATION_QUERIES: usize = 150;
 /// Answers of each that it looks at: what a person would see.
 const CALIBRATION_ANSWERS: usize = 10;
+/// What to do where features cannot be made here.
+const EXTRACT: &str = "extract them with `cuemark features extract` and name the store with `--features STORE`";
 
 /// A trained bi-encoder of the zoo, by its run folder.
 pub struct RunEncoder {
     name: String,
     embedder: Embedder,
     features: Option<Arc<dyn FeatureSource>>,
-    /// How clips of a video file become features; `None` when the run's recipe cannot be repeated here.
-    sight: Option<Sight>,
-    extractor: String,
-}
-
-/// A recipe of the built-in world, which works on the pixels of any video.
-#[derive(Debug, Clone, Copy)]
-struct Sight {
-    strength: Strength,
-    clip: ClipLen,
-    frames_per_clip: usize,
+    /// How the run's features were made; `None` when their store does not say.
+    recipe: Option<Recipe>,
+    device: Device,
+    /// What makes the same features of a file. Opened when the first file comes: its weights are not needed to search.
+    clips: OnceLock<Box<dyn ClipEncoder>>,
 }
 
 impl RunEncoder {
@@ -54,15 +53,46 @@ impl RunEncoder {
             None => None,
         };
         let recipe = embedder.recipe();
-        let sight = recipe.as_ref().and_then(|recipe| {
-            let strength = recipe.extractor.strip_prefix("world-")?;
-            let strength = Strength::ALL.into_iter().find(|one| one.name() == strength)?;
-            let RowTime::Clip(clip) = recipe.row_time else { return None };
-            let frames_per_clip = (recipe.fps? * clip.seconds()).round() as usize;
-            (frames_per_clip > 0).then_some(Sight { strength, clip, frames_per_clip })
-        });
-        let extractor = recipe.map_or_else(|| "unknown".to_owned(), |recipe| recipe.extractor);
-        Ok(Self { name: path.into_string(), embedder, features, sight, extractor })
+        Ok(Self {
+            name: path.into_string(),
+            embedder,
+            features,
+            recipe,
+            device: device.clone(),
+            clips: OnceLock::new(),
+        })
+    }
+
+    fn fault(&self, problem: String, hint: &'static str) -> SearchError {
+        SearchError::Encoder { encoder: self.name.clone(), problem, hint }
+    }
+
+    /// What makes of files the features that the run was trained on: the published encoder, or the world's eyes, that its store
+    /// names.
+    fn clips(&self) -> Result<&dyn ClipEncoder> {
+        if let Some(clips) = self.clips.get() {
+            return Ok(clips.as_ref());
+        }
+        let recipe = self.recipe.as_ref();
+        let (Some(recipe), Some(fps)) = (recipe, recipe.and_then(|recipe| recipe.fps)) else {
+            return Err(self.fault("the run's features do not say how they were made".to_owned(), EXTRACT));
+        };
+        let RowTime::Clip(clip) = recipe.row_time else {
+            return Err(self.fault("the run's features have no clips of one length".to_owned(), EXTRACT));
+        };
+        // Absurd rates and lengths are refused when the encoder is opened.
+        let stride = (fps * clip.seconds()).round() as usize;
+        let frames = recipe.settings.get("clip_frames").and_then(|frames| frames.parse().ok()).unwrap_or(stride);
+        let (fps, frames, stride) = (Some(fps), Some(frames), Some(stride));
+        let options = EncoderOptions { device: self.device.clone(), fps, frames, stride, ..EncoderOptions::default() };
+        let clips = visual::open(&recipe.extractor, &options)?;
+        let mine = clips.recipe();
+        if (&mine.weights, mine.width) != (&recipe.weights, recipe.width) {
+            let problem =
+                format!("the weights of `{}` here are not those that made the run's features", recipe.extractor);
+            return Err(self.fault(problem, EXTRACT));
+        }
+        Ok(self.clips.get_or_init(|| clips).as_ref())
     }
 
     fn of_features(&self, features: &Features, clip: ClipLen, duration: f64) -> Result<EmbeddedVideo> {
@@ -73,36 +103,38 @@ impl RunEncoder {
             let Some(embedding) = Embedding::unit(moment.embedding).filter(|_| !span.is_empty()) else { continue };
             moments.push(Moment { span, embedding });
         }
-        Ok(EmbeddedVideo { duration, moments })
+        Ok(EmbeddedVideo { duration, moments, partial: None })
     }
 
-    fn stored(&self, id: &VideoId) -> Result<EmbeddedVideo> {
+    /// Features from a store that was named for these videos.
+    fn named(&self, id: &VideoId) -> Result<Option<(Features, ClipLen)>> {
         let stream = &self.embedder.run().data.stream;
-        let found = match &self.features {
-            Some(source) if source.videos(stream).binary_search(&id).is_ok() => {
-                let features = source.get(id, stream)?;
-                let clip = source.clip_len(id, stream, features.rows())?;
-                Some((features, clip))
-            }
-            _ => self.embedder.stored(id)?,
-        };
-        let Some((features, clip)) = found else {
-            return Err(SearchError::Encoder {
-                encoder: self.name.clone(),
-                problem: format!("video `{id}` has no features in the store"),
-                hint: "name the store that has them with `--features STORE`",
-            });
-        };
-        let duration = features.rows() as f64 * clip.seconds();
-        self.of_features(&features, clip, duration)
+        let Some(source) = &self.features else { return Ok(None) };
+        if source.videos(stream).binary_search(&id).is_err() {
+            return Ok(None);
+        }
+        let features = source.get(id, stream)?;
+        let clip = source.clip_len(id, stream, features.rows())?;
+        Ok(Some((features, clip)))
     }
 
-    fn watched(&self, sight: Sight, file: &Utf8Path) -> Result<EmbeddedVideo> {
-        let probe = media::probe(file)?;
-        let fps = sight.frames_per_clip as f64 / sight.clip.seconds();
-        let frames = WorldFrames::open(file, fps)?;
-        let features = frames.features(sight.frames_per_clip, sight.strength)?;
-        self.of_features(&features, sight.clip, probe.duration)
+    /// Features from that store, or else from the one that the run was trained on.
+    fn stored(&self, id: &VideoId) -> Result<(Features, ClipLen)> {
+        let found = match self.named(id)? {
+            Some(found) => Some(found),
+            None => self.embedder.stored(id)?,
+        };
+        let missing =
+            || self.fault(format!("video `{id}` has no features in the store"), "name the store that has them");
+        found.ok_or_else(missing)
+    }
+
+    fn watched(&self, file: &Utf8Path, progress: &Progress) -> Result<EmbeddedVideo> {
+        let clips = self.clips()?;
+        let extracted = extract_video(&Ffmpeg::on_path(), file, clips, progress)?;
+        let embedded =
+            self.of_features(&extracted.features, clips.sampling().clip_len()?, extracted.decoded.duration())?;
+        Ok(EmbeddedVideo { partial: extracted.decoded.partial(), ..embedded })
     }
 }
 
@@ -125,22 +157,20 @@ impl Encoder for RunEncoder {
         self.embedder.sentences(sentences)?.into_iter().zip(sentences).map(unit).collect()
     }
 
-    fn video(&self, id: &VideoId, file: Option<&Utf8Path>) -> Result<EmbeddedVideo> {
-        match (file, self.sight) {
-            (Some(file), Some(sight)) => self.watched(sight, file),
-            (Some(file), None) => match self.stored(id) {
-                Ok(embedded) => {
-                    let duration = media::probe(file)?.duration;
-                    Ok(EmbeddedVideo { duration: duration.max(embedded.duration.min(duration)), ..embedded })
-                }
-                Err(_) => Err(SearchError::Encoder {
-                    encoder: self.name.clone(),
-                    problem: format!("`{file}`: its features (`{}`) are in no store", self.extractor),
-                    hint: "extract them with `cuemark features extract` and name the store with `--features STORE`",
-                }),
-            },
-            (None, _) => self.stored(id),
-        }
+    fn video(&self, id: &VideoId, file: Option<&Utf8Path>, progress: &Progress) -> Result<EmbeddedVideo> {
+        let embedded = match (file, self.named(id)?) {
+            (None, None) => {
+                let (features, clip) = self.stored(id)?;
+                self.of_features(&features, clip, features.rows() as f64 * clip.seconds())?
+            }
+            (file, Some((features, clip))) => {
+                let duration = stated_duration(file, progress)?.unwrap_or(features.rows() as f64 * clip.seconds());
+                self.of_features(&features, clip, duration)?
+            }
+            (Some(file), None) => self.watched(file, progress)?,
+        };
+        check_moments(embedded.moments.len(), embedded.duration, &self.name, id)?;
+        Ok(embedded)
     }
 
     fn knows(&self, word: &str) -> bool {
@@ -161,7 +191,10 @@ impl Encoder for RunEncoder {
             // The run's own features: a store that was named for other videos may have others under the same name.
             let embedded = match self.embedder.stored(&video.id)? {
                 Some((features, clip)) => self.of_features(&features, clip, features.rows() as f64 * clip.seconds())?,
-                None => self.stored(&video.id)?,
+                None => {
+                    let (features, clip) = self.stored(&video.id)?;
+                    self.of_features(&features, clip, features.rows() as f64 * clip.seconds())?
+                }
             };
             moments.extend(embedded.moments.into_iter().map(|moment| (video.id.clone(), moment)));
         }
@@ -192,12 +225,4 @@ impl Encoder for RunEncoder {
 fn shown(ranked: &[(VideoId, Span, f32)]) -> impl Iterator<Item = &(VideoId, Span, f32)> {
     let spans: Vec<(&VideoId, Span)> = ranked.iter().map(|(video, span, _)| (video, *span)).collect();
     distinct(&spans, ANSWER_NMS, CALIBRATION_ANSWERS).into_iter().filter_map(|place| ranked.get(place))
-}
-
-/// The run folder as a path.
-impl RunEncoder {
-    /// Where the run lies.
-    pub fn folder(&self) -> Utf8PathBuf {
-        self.name.clone().into()
-    }
 }

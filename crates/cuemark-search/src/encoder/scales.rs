@@ -1,9 +1,9 @@
 //! Moments of every length out of rows per clip.
 
-use cuemark_core::{ClipLen, ClipRange, Span};
+use cuemark_core::{ClipLen, ClipRange, Span, VideoId};
 use cuemark_features::Features;
 
-use crate::{Embedding, Moment};
+use crate::{Embedding, Moment, Result, SearchError};
 
 /// Windows of one length begin a quarter of it apart.
 const STEPS: usize = 4;
@@ -32,6 +32,37 @@ pub(super) fn moments_of(features: &Features, clip: ClipLen, duration: f64) -> V
         moments.push(Moment { span, embedding });
     }
     moments
+}
+
+/// The most moments of one video: ten hours at a clip a second.
+const MOST: usize = 250_000;
+/// The most moments per second of video: clips of a tenth of a second make 70.
+const PER_SECOND: f64 = 100.0;
+
+/// Refuses a video of which there would be more moments than anybody looks for.
+///
+/// # Errors
+/// When there are more than 250,000, or more than 100 a second.
+pub(super) fn check_moments(moments: usize, duration: f64, encoder: &str, video: &VideoId) -> Result<()> {
+    // A short film may have a few more: every scale begins with one moment.
+    let most = MOST.min(1_000 + (PER_SECOND * duration.max(0.0)) as usize);
+    if moments <= most {
+        return Ok(());
+    }
+    Err(SearchError::Encoder {
+        encoder: encoder.to_owned(),
+        problem: format!("makes {moments} moments of `{video}`, which lasts {duration:.1} s: {most} are the most"),
+        hint: "cut the film into parts, or use features of longer clips",
+    })
+}
+
+/// How many moments [`moments_of`] makes of so many clips, at most.
+pub(super) fn count_moments(clips: usize) -> usize {
+    let lengths = std::iter::successors(Some((1usize, 2)), |(length, next)| {
+        Some((*next, if *length == 1 { 3 } else { 2 * length }))
+    });
+    let of_length = |length: usize| (clips - length) / (length / STEPS).max(1) + 2;
+    lengths.map(|(length, _)| length).take_while(|length| *length < clips).map(of_length).sum::<usize>() + 1
 }
 
 /// First clip and the one after the last of every window, sorted.
@@ -66,6 +97,7 @@ mod tests {
         lengths.dedup();
         assert_eq!(lengths, [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1000]);
         assert!(many.len() < 7500, "{}", many.len());
+        assert!((many.len()..many.len() + 40).contains(&count_moments(1000)), "{}", count_moments(1000));
         for length in lengths {
             assert!(many.contains(&(1000 - length, 1000)), "nothing of {length} clips reaches the end");
         }
@@ -84,6 +116,15 @@ mod tests {
                 assert!(best >= 0.7, "{start} – {end}: {best}");
             }
         }
+    }
+
+    #[test]
+    fn a_film_has_so_many_moments_and_no_more() {
+        let check = |clips, seconds| check_moments(count_moments(clips), seconds, "x", &VideoId::new("film"));
+        assert!(check(10 * 3600 / 2, 10.0 * 3600.0).is_ok());
+        assert!(check(86_400, 86_400.0).is_err(), "too many");
+        let refused = check(10_000, 10.0).unwrap_err().to_string();
+        assert!(refused.contains("2000 are the most"), "{refused}");
     }
 
     #[test]

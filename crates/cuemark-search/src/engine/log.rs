@@ -215,6 +215,7 @@ mod tests {
             modified: 0,
             tags: vec!["ä\"".to_owned()],
             state: VideoState::Present,
+            partial: None,
         };
         let vectors = halves(&[0.25, -0.5, 1.0, 0.125, 0.0, 2.0]);
         let mut bytes = head(Head { width: 3, generation: 0 });

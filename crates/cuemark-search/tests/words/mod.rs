@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8Path;
-use cuemark_core::{Span, VideoId};
+use cuemark_core::{Progress, Span, VideoId};
 use cuemark_search::{EmbeddedVideo, Embedding, Encoder, Moment, Result, SearchError};
 
 const WORDS: [&str; 8] = ["red", "blue", "ball", "box", "spins", "jumps", "leaves", "stage"];
@@ -35,14 +35,14 @@ impl Encoder for Words {
         Ok(sentences.iter().filter_map(whole).collect())
     }
 
-    fn video(&self, id: &VideoId, _: Option<&Utf8Path>) -> Result<EmbeddedVideo> {
+    fn video(&self, id: &VideoId, _: Option<&Utf8Path>, _: &Progress) -> Result<EmbeddedVideo> {
         let unknown = || SearchError::UnknownVideo { video: id.clone() };
         let events = self.0.get(id.as_str()).ok_or_else(unknown)?;
         let moment = |(start, end, text): &(f64, f64, &'static str)| Moment {
             span: Span::new(*start, *end).unwrap(),
             embedding: Embedding::unit(embed(&format!("{text} stage"))).unwrap(),
         };
-        Ok(EmbeddedVideo { duration: 40.0, moments: events.iter().map(moment).collect() })
+        Ok(EmbeddedVideo { duration: 40.0, moments: events.iter().map(moment).collect(), partial: None })
     }
 
     fn knows(&self, word: &str) -> bool {

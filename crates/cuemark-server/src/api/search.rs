@@ -8,11 +8,12 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use cuemark_core::{Moment, Span, VideoId};
-use cuemark_search::{Answer, Effort, Filter, Question, Stages};
+use cuemark_search::{Answer, Effort, Filter, Question, Stages, VideoEntry};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::off_thread;
+use super::videos::PartialRead;
 use crate::app::App;
 use crate::problem::Problem;
 
@@ -93,6 +94,9 @@ pub(crate) struct FoundMoment {
     concepts: Vec<Concept>,
     /// Whether there is a file to play.
     playable: bool,
+    /// What of the video's file could not be read; left out of a whole film.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial: Option<PartialRead>,
 }
 
 /// A word and its share in an answer.
@@ -173,8 +177,7 @@ async fn answer(app: Arc<App>, question: Question) -> Result<Json<Found>, Proble
         let answers = index.answer(&question)?;
         let moments = answers.moments.into_iter().map(|answer| {
             let entry = index.engine().video(&answer.video)?;
-            let (duration, playable) = entry.map_or((0.0, false), |entry| (entry.duration, entry.path.is_some()));
-            Ok(FoundMoment::new(answer, duration, playable))
+            Ok(FoundMoment::new(answer, entry))
         });
         let moments = moments.collect::<cuemark_search::Result<Vec<_>>>()?;
         Ok(Found { answers: moments, good: answers.good, unknown_words: answers.unknown_words, took_ms: 0.0 })
@@ -184,7 +187,9 @@ async fn answer(app: Arc<App>, question: Question) -> Result<Json<Found>, Proble
 }
 
 impl FoundMoment {
-    fn new(answer: Answer, duration: f64, playable: bool) -> Self {
+    fn new(answer: Answer, entry: Option<VideoEntry>) -> Self {
+        let (duration, playable, partial) =
+            entry.map_or((0.0, false, None), |entry| (entry.duration, entry.path.is_some(), entry.partial));
         let words = answer.words.into_iter().map(|word| Word { word: word.word, share: word.share });
         let concepts = answer.concepts.into_iter().map(|seen| Concept { concept: seen.concept, share: seen.share });
         Self {
@@ -197,6 +202,7 @@ impl FoundMoment {
             words: words.collect(),
             concepts: concepts.collect(),
             playable,
+            partial: partial.map(PartialRead::from),
         }
     }
 }

@@ -9,8 +9,9 @@ use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use camino::Utf8PathBuf;
-use cuemark_core::VideoId;
-use cuemark_search::{SearchError, VideoEntry, VideoState, media};
+use cuemark_core::{Progress, VideoId};
+use cuemark_media::{Ffmpeg, OpenedVideo, Partial};
+use cuemark_search::{SearchError, VideoEntry, VideoState};
 use serde::{Deserialize, Serialize};
 use tower::ServiceExt as _;
 use tower_http::services::ServeFile;
@@ -31,6 +32,20 @@ pub(crate) struct Video {
     state: &'static str,
     /// Whether there is a file to play.
     playable: bool,
+    /// What of its file could not be read; left out of a whole film.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial: Option<PartialRead>,
+}
+
+/// How far a damaged film could be read.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PartialRead {
+    /// Seconds that could be read.
+    read_seconds: f64,
+    /// Seconds that the file states; `null` when it does not say.
+    stated_seconds: Option<f64>,
+    /// What the decoder complained of first.
+    complaint: Option<String>,
 }
 
 /// Videos, sorted by name.
@@ -63,6 +78,13 @@ pub(crate) struct Picture {
     width: Option<usize>,
 }
 
+impl From<Partial> for PartialRead {
+    fn from(partial: Partial) -> Self {
+        let Partial { read_seconds, stated_seconds, complaint } = partial;
+        Self { read_seconds, stated_seconds, complaint }
+    }
+}
+
 impl From<VideoEntry> for Video {
     fn from(entry: VideoEntry) -> Self {
         let state = match entry.state {
@@ -75,6 +97,7 @@ impl From<VideoEntry> for Video {
             tags: entry.tags,
             state,
             playable: entry.path.is_some(),
+            partial: entry.partial.map(PartialRead::from),
         }
     }
 }
@@ -156,7 +179,10 @@ pub(crate) async fn thumbnail(
             let Ok(_turn) = app.decoders.acquire().await else {
                 return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"));
             };
-            let bytes = Arc::new(off_thread(move || media::thumbnail(&path, at, width)).await?);
+            let picture = move || -> Result<Vec<u8>, SearchError> {
+                Ok(Ffmpeg::on_path().thumbnail(&OpenedVideo::open(&path)?, at, width, &Progress::new())?)
+            };
+            let bytes = Arc::new(off_thread(picture).await?);
             let mut kept = app.thumbnails.lock().unwrap_or_else(PoisonError::into_inner);
             if kept.len() >= KEPT_THUMBNAILS {
                 kept.clear();

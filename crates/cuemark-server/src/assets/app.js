@@ -84,6 +84,13 @@ function card(answer, place, good) {
   item.dataset.end = answer.end;
   item.dataset.video = answer.video;
   one(".name").textContent = answer.video;
+  if (answer.partial) {
+    const mark = document.createElement("span");
+    mark.className = "partial quiet";
+    mark.textContent = " (in part)";
+    mark.title = `this film could be read only in part: ${answer.partial.read_seconds.toFixed(1)} s`;
+    one(".name").append(mark);
+  }
   one(".chance").textContent = `${Math.round(answer.probability * 100)} %`;
   one(".chance").title = "how likely this answers the question";
   one(".time").textContent = `${from} – ${to}`;

@@ -1,15 +1,16 @@
 //! The demo's collection: test videos in an index, asked in sentences.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_bench::leaderboard::{Kind, RunResult};
 use cuemark_bench::matrix::State;
-use cuemark_core::{Moment, Split, Truth, VideoId};
+use cuemark_core::{Moment, Progress, Split, Truth, VideoId};
 use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::{Overwrite, Source};
 use cuemark_models::registry;
-use cuemark_search::{AddOptions, Added, Adding, Answer, EngineUrl, Index, Question, Settling, encoder};
+use cuemark_search::{AddOptions, Added, Answer, EngineUrl, Index, Question, Settling, encoder};
 use cuemark_tensor::Device;
 use cuemark_world::{WorldError, WorldLog, film_reels};
 use serde_json::{Value, json};
@@ -77,21 +78,35 @@ fn open_or_create(stage: &Stage<'_>, cell: &str, run: &Utf8Path) -> anyhow::Resu
     Ok(if is_ours { Index::open(&url, encoder)? } else { Index::create(&url, encoder, Overwrite::Force)? })
 }
 
-fn add(index: &Index, files: &[Utf8PathBuf], videos: &[VideoId], stop: &dyn Fn() -> bool) -> anyhow::Result<Added> {
+fn add(
+    index: &Index,
+    files: &[Utf8PathBuf],
+    videos: &[VideoId],
+    stop: &(dyn Fn() -> bool + Sync),
+) -> anyhow::Result<Added> {
     let bar = progress::bar(videos.len(), "embedding");
-    let mut told = |done: usize, _: usize, adding: Adding| {
-        bar.set_position(done as u64);
-        if let Adding::Failed { what, error } = adding {
-            let error = anyhow::Error::new(error);
-            bar.suspend(|| say(&format!("  left out: {what}: {}", crate::failure::message(&error))));
-        }
-    };
-    let options = AddOptions { tags: vec![SPLIT.to_owned()] };
-    let added = if files.is_empty() {
-        index.add_stored(videos, &options, &mut told, stop)?
-    } else {
-        index.add_files(files, &options, &mut told, stop)?
-    };
+    let (options, progress) = (AddOptions { tags: vec![SPLIT.to_owned()] }, Progress::new());
+    let over = AtomicBool::new(false);
+    let added = std::thread::scope(|scope| {
+        let looking = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                bar.set_position(progress.done() as u64);
+                if stop() {
+                    progress.stop();
+                }
+                std::thread::park_timeout(Duration::from_millis(100));
+            }
+        });
+        let added = if files.is_empty() {
+            index.add_stored(videos, &options, &progress)
+        } else {
+            index.add_files(files, &options, &progress)
+        };
+        over.store(true, Ordering::Relaxed);
+        looking.thread().unpark();
+        added
+    })?;
+    bar.suspend(|| progress.heard().iter().for_each(|line| say(&format!("  {line}"))));
     bar.finish_and_clear();
     index.settle(Settling::WhenWorthIt, &mut |_, _| {})?;
     Ok(added)

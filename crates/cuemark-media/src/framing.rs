@@ -2,13 +2,15 @@
 
 use std::fmt;
 
-/// How pixels are mixed when a picture changes its size. Both look at every pixel when it shrinks.
+/// How pixels are mixed when a picture changes its size. All look at every pixel when it shrinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
     /// Straight lines between pixels.
     Bilinear,
     /// Cubics between pixels: sharper.
     Bicubic,
+    /// The mean of the pixels that a new one covers.
+    Area,
 }
 
 /// How a frame is brought to one size, in **pixels**. What comes out is the same for all videos.
@@ -49,10 +51,11 @@ impl Framing {
     }
 
     /// As ffmpeg's filters. Colours are restored at full resolution before the cut, so that it may fall on any pixel.
-    pub(super) fn filters(&self) -> String {
+    pub(crate) fn filters(&self) -> String {
         let flags = |filter: Filter| match filter {
             Filter::Bilinear => "bilinear+accurate_rnd+full_chroma_int",
             Filter::Bicubic => "bicubic+accurate_rnd+full_chroma_int",
+            Filter::Area => "area",
         };
         match *self {
             Self::CentreCrop { short_side, crop, filter } => format!(
@@ -69,7 +72,11 @@ impl Framing {
 
 impl fmt::Display for Framing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |filter: Filter| if filter == Filter::Bilinear { "bilinear" } else { "bicubic" };
+        let name = |filter: Filter| match filter {
+            Filter::Bilinear => "bilinear",
+            Filter::Bicubic => "bicubic",
+            Filter::Area => "area",
+        };
         match *self {
             Self::CentreCrop { short_side, crop, filter } => {
                 write!(f, "short side {short_side}, centre {crop}, {}", name(filter))

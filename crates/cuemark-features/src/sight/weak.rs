@@ -1,14 +1,13 @@
 //! Colour statistics of the whole picture.
 
 use super::blobs::{Blobs, HUES};
-use super::mean;
-use crate::Frame;
+use super::{Picture, mean};
 
 /// Mean and spread of each channel, and the share of the picture that each hue covers.
 pub(super) const WIDTH: usize = 6 + HUES;
 
-pub(super) fn describe(frames: &[Frame], blobs: &[Blobs], row: &mut Vec<f32>) {
-    let channels: Vec<[[f32; 2]; 3]> = frames.iter().map(channel_statistics).collect();
+pub(super) fn describe(pictures: &[Picture], blobs: &[Blobs], row: &mut Vec<f32>) {
+    let channels: Vec<[[f32; 2]; 3]> = pictures.iter().map(channel_statistics).collect();
     for channel in 0..3 {
         for statistic in 0..2 {
             row.push(mean(channels.iter().map(|of_frame| of_frame[channel][statistic])));
@@ -21,8 +20,8 @@ pub(super) fn describe(frames: &[Frame], blobs: &[Blobs], row: &mut Vec<f32>) {
 }
 
 /// Mean and standard deviation of red, green and blue.
-fn channel_statistics(frame: &Frame) -> [[f32; 2]; 3] {
-    let (pixels, _) = frame.rgb.as_chunks::<3>();
+fn channel_statistics(picture: &Picture) -> [[f32; 2]; 3] {
+    let (pixels, _) = picture.rgb.as_chunks::<3>();
     let (mut sums, mut squares) = ([0u32; 3], [0u64; 3]);
     for pixel in pixels {
         for channel in 0..3 {

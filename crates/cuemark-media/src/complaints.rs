@@ -1,32 +1,45 @@
-//! What ffmpeg says on the way: the times of frames, and complaints.
+//! What a program says on the way: the times of frames, and complaints.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 
-/// The longest line that is looked at.
+/// The longest line that is looked at, in bytes.
 const LINE: u64 = 4096;
+/// The longest complaint that is kept, in characters.
+const COMPLAINT: usize = 300;
 
-/// How often ffmpeg complained, and of what first.
+/// How often a program complained, and of what first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Complaints {
-    pub(super) count: usize,
-    pub(super) first: Option<String>,
+pub(crate) struct Complaints {
+    pub(crate) count: usize,
+    pub(crate) first: Option<String>,
 }
 
 impl Complaints {
     fn note(&mut self, line: &str) {
         self.count += 1;
         if self.first.is_none() {
-            self.first = Some(without_origin(line).to_owned());
+            self.first = Some(without_origin(line).chars().take(COMPLAINT).collect());
         }
     }
 }
 
-/// Reads along until ffmpeg is done. Times of frames come out of the receiver as they are announced.
-pub(super) fn listen(from: impl Read + Send + 'static) -> (JoinHandle<Complaints>, Receiver<f64>) {
-    let (times, announced) = channel();
-    (std::thread::spawn(move || read(BufReader::new(from), &times)), announced)
+/// What a listener hears.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    /// Times of frames in seconds, as they are announced.
+    pub(crate) times: Receiver<f64>,
+    /// Once, when the program has nothing more to say.
+    pub(crate) complaints: Receiver<Complaints>,
+}
+
+/// Reads along on a thread of its own until the program is done: one whose words nobody reads stands still when the pipe is
+/// full.
+pub(crate) fn listen(from: impl Read + Send + 'static) -> Heard {
+    let (times, heard_times) = channel();
+    let (complaints, heard_complaints) = channel();
+    std::thread::spawn(move || complaints.send(read(BufReader::new(from), &times)));
+    Heard { times: heard_times, complaints: heard_complaints }
 }
 
 fn read(mut from: BufReader<impl Read>, times: &Sender<f64>) -> Complaints {
@@ -55,17 +68,17 @@ fn announced_time(line: &str) -> Option<f64> {
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// The message itself, without `[h264 @ 0x55…] [error]` in front: addresses differ from run to run.
+/// The message itself, without `[h264 @ 0x55…] [error]` in front (addresses differ from run to run) and without the address
+/// that the open file was handed over by.
 fn without_origin(line: &str) -> &str {
     let mut rest = line;
     while let Some(after) = rest.strip_prefix('[').and_then(|inside| inside.split_once("] ")) {
         rest = after.1;
     }
-    rest
+    rest.strip_prefix("file:/proc/self/fd/0: ").unwrap_or(rest)
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 
@@ -76,10 +89,16 @@ mod tests {
             [h264 @ 0x5589] [error] error while decoding MB 3 4\n\
             [Parsed_showinfo_2 @ 0x1] [info] n:   1 pts:    512 pts_time:0.0333333 fmt:rgb24\n\
             [error] again\n";
-        let (listener, times) = listen(said.as_bytes());
-        let complaints = listener.join().unwrap();
+        let heard = listen(said.as_bytes());
+        let complaints = heard.complaints.recv().unwrap();
         assert_eq!(complaints.count, 2);
         assert_eq!(complaints.first.as_deref(), Some("error while decoding MB 3 4"));
-        assert_eq!(times.iter().collect::<Vec<_>>(), [0.0, 0.033_333_3]);
+        assert_eq!(heard.times.iter().collect::<Vec<_>>(), [0.0, 0.033_333_3]);
+    }
+
+    #[test]
+    fn a_complaint_without_end_is_cut() {
+        let heard = listen(std::io::Cursor::new([b"[error] ".to_vec(), vec![b'x'; 1 << 20]].concat()));
+        assert_eq!(heard.complaints.recv().unwrap().first.unwrap().len(), COMPLAINT);
     }
 }

@@ -1,26 +1,21 @@
 //! Decoding, on films that are made here: their brightness is their time.
 
-#![allow(clippy::unwrap_used)] // a test may panic
+use camino::Utf8Path;
+use cuemark_core::{Advise as _, Progress};
+use cuemark_media::{Decoded, Ffmpeg, Filter, Framing, MediaError, OpenedVideo, Rate, Result, VideoInfo};
 
-use std::process::Command;
+use crate::made::{folder, make};
 
-use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_features::FeatureError;
-use cuemark_features::video::{Ffmpeg, Filter, Framing, Rate};
-use tempfile::TempDir;
+pub(crate) const SMALL: Framing = Framing::Stretch { width: 16, height: 12, filter: Filter::Bilinear };
 
-const SMALL: Framing = Framing::Stretch { width: 16, height: 12, filter: Filter::Bilinear };
-
-fn folder() -> (TempDir, Utf8PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = Utf8PathBuf::from_path_buf(folder.path().to_owned()).unwrap();
-    (folder, path)
+fn probe(path: &Utf8Path) -> Result<VideoInfo> {
+    Ffmpeg::on_path().probe(&OpenedVideo::open(path)?, &Progress::new())
 }
 
-/// Runs ffmpeg to make a test file.
-fn make(arguments: &[&str], to: &Utf8Path) {
-    let output = Command::new("ffmpeg").args(["-v", "error", "-y"]).args(arguments).arg(to).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+/// Decodes to the end, as `info` says.
+pub(crate) fn decode(path: &Utf8Path, info: &VideoInfo, rate: Rate) -> Result<Decoded> {
+    let (video, progress) = (OpenedVideo::open(path)?, Progress::new());
+    Ffmpeg::on_path().frames(&video, info, rate, SMALL, &progress)?.finish()
 }
 
 /// A grey film whose luma is 16 + 40 per second, without loss.
@@ -35,9 +30,8 @@ fn seen(rgb: &[u8]) -> f64 {
 }
 
 fn times(path: &Utf8Path, rate: Rate) -> Vec<(f64, f64)> {
-    let ffmpeg = Ffmpeg::on_path();
-    let info = ffmpeg.probe(path).unwrap();
-    let frames = ffmpeg.frames(path, &info, rate, SMALL).unwrap();
+    let (video, progress) = (OpenedVideo::open(path).unwrap(), Progress::new());
+    let frames = Ffmpeg::on_path().frames(&video, &probe(path).unwrap(), rate, SMALL, &progress).unwrap();
     frames.map(|frame| frame.map(|frame| (frame.time, seen(&frame.rgb))).unwrap()).collect()
 }
 
@@ -48,7 +42,7 @@ fn a_frame_is_the_picture_on_screen_at_its_time() {
     let (_guard, folder) = folder();
     let path = folder.join("film.mp4");
     make(&[["-f", "lavfi", "-i", &film(4, "")].as_slice(), &LOSSLESS].concat(), &path);
-    let info = Ffmpeg::on_path().probe(&path).unwrap();
+    let info = probe(&path).unwrap();
     assert_eq!((info.duration, info.rate, info.size, info.rotation), (Some(4.0), Some(10.0), [64, 48], 0));
     let at_four = times(&path, Rate::PerSecond(4.0));
     assert_eq!(at_four.len(), 16);
@@ -106,11 +100,10 @@ fn pictures_are_turned_cut_and_scaled() {
     let halves = "color=red:s=40x40:r=5:d=1[a];color=blue:s=40x40:r=5:d=1[b];[a][b]hstack";
     make(&[["-f", "lavfi", "-i", halves].as_slice(), &LOSSLESS].concat(), &flat);
     make(&["-i", flat.as_str(), "-c", "copy", "-metadata:s:v", "rotate=90"], &turned);
-    let ffmpeg = Ffmpeg::on_path();
     let framing = Framing::CentreCrop { short_side: 20, crop: 10, filter: Filter::Bicubic };
     let first = |path: &Utf8Path| {
-        let info = ffmpeg.probe(path).unwrap();
-        let mut frames = ffmpeg.frames(path, &info, Rate::EveryFrame, framing).unwrap();
+        let (info, video, progress) = (probe(path).unwrap(), OpenedVideo::open(path).unwrap(), Progress::new());
+        let mut frames = Ffmpeg::on_path().frames(&video, &info, Rate::EveryFrame, framing, &progress).unwrap();
         (info, frames.next().unwrap().unwrap().rgb)
     };
     let (info, rgb) = first(&flat);
@@ -136,15 +129,15 @@ fn files_without_pictures_say_what_they_are() {
     let picture = ["-f", "lavfi", "-i", "color=red:s=16x16:d=0.1", "-map", "0", "-map", "1", "-frames:v", "1"];
     let attached = ["-c:v", "png", "-disposition:v", "attached_pic"];
     make(&[["-f", "lavfi", "-i", "sine=d=1"].as_slice(), &picture, &attached].concat(), &cover);
-    let said = |path: &Utf8Path| Ffmpeg::on_path().probe(path).unwrap_err();
+    let said = |path: &Utf8Path| probe(path).unwrap_err();
     assert_eq!(said(&sound).to_string(), format!("{sound}: has no pictures, only audio"));
     assert_eq!(said(&empty).to_string(), format!("{empty}: is empty: 0 bytes"));
     assert_eq!(said(&cover).to_string(), format!("{cover}: has no moving pictures, only a cover image"));
     let words = said(&text).to_string();
     assert!(words.contains("moov atom") || words.contains("Invalid data"), "{words}");
     assert!(said(&folder).to_string().ends_with("is a folder"));
-    assert!(matches!(said(&folder.join("gone.mp4")), FeatureError::File(_)));
-    assert!(said(&text).hint().is_some());
+    assert!(matches!(said(&folder.join("gone.mp4")), MediaError::Io { .. }));
+    assert!(said(&text).advice().is_some());
 }
 
 #[test]
@@ -154,11 +147,8 @@ fn a_cut_or_damaged_file_gives_what_it_has_and_says_what_is_missing() {
     let moving = ["-f", "lavfi", "-i", "testsrc=s=64x48:r=10:d=8", "-g", "10"];
     make(&[moving.as_slice(), &["-c:v", "libx264", "-pix_fmt", "yuv420p"]].concat(), &path);
     let bytes = std::fs::read(&path).unwrap();
-    let ffmpeg = Ffmpeg::on_path();
-    let whole = ffmpeg.probe(&path).unwrap();
-    let decode = |path: &Utf8Path, info| {
-        ffmpeg.frames(path, info, Rate::PerSecond(10.0), SMALL).and_then(cuemark_features::video::Frames::finish)
-    };
+    let whole = probe(&path).unwrap();
+    let decode = |path: &Utf8Path, info| decode(path, info, Rate::PerSecond(10.0));
     let decoded = decode(&path, &whole).unwrap();
     assert_eq!((decoded.frames, decoded.is_partial()), (80, false), "{decoded:?}");
     let cut = folder.join("cut.ts");
@@ -180,11 +170,12 @@ fn a_missing_program_is_named_with_ways_to_get_it() {
     let ffmpeg = Ffmpeg::in_folder("/nowhere");
     let error = ffmpeg.check().unwrap_err();
     assert_eq!(error.to_string(), "cannot run `ffmpeg`: it is not installed");
-    assert!(error.hint().unwrap().contains("apt-get install ffmpeg"));
+    assert!(error.advice().unwrap().render(cuemark_core::Dialect::Terminal).contains("apt-get install ffmpeg"));
     let (_guard, folder) = folder();
     let path = folder.join("some.mp4");
     std::fs::write(&path, "bytes").unwrap();
-    assert!(matches!(ffmpeg.probe(&path), Err(FeatureError::Program { program: "ffprobe", .. })));
+    let probed = ffmpeg.probe(&OpenedVideo::open(&path).unwrap(), &Progress::new());
+    assert!(matches!(probed, Err(MediaError::Program { program: "ffprobe", .. })));
 }
 
 #[test]
@@ -192,9 +183,56 @@ fn a_rate_that_cannot_be_is_refused() {
     let (_guard, folder) = folder();
     let path = folder.join("film.mp4");
     make(&[["-f", "lavfi", "-i", &film(1, "")].as_slice(), &LOSSLESS].concat(), &path);
-    let ffmpeg = Ffmpeg::on_path();
-    let info = ffmpeg.probe(&path).unwrap();
+    let info = probe(&path).unwrap();
     for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
-        assert!(ffmpeg.frames(&path, &info, Rate::PerSecond(rate), SMALL).is_err(), "{rate}");
+        assert!(decode(&path, &info, Rate::PerSecond(rate)).is_err(), "{rate}");
+    }
+}
+
+#[test]
+fn a_picture_is_taken_and_none_where_there_is_none() {
+    let (_guard, folder) = folder();
+    let path = folder.join("film.mp4");
+    make(&[["-f", "lavfi", "-i", &film(2, "")].as_slice(), &LOSSLESS].concat(), &path);
+    let video = OpenedVideo::open(&path).unwrap();
+    let at = |seconds| Ffmpeg::on_path().thumbnail(&video, seconds, 64, &Progress::new());
+    assert_eq!(&at(1.0).unwrap()[..2], [0xff, 0xd8], "a JPEG begins so");
+    assert!(matches!(at(99.0), Err(MediaError::NoPicture { .. })), "{:?}", at(99.0).err());
+}
+
+#[test]
+fn a_cut_is_as_long_as_asked_and_replaces_nothing() {
+    let (_guard, folder) = folder();
+    let (path, out) = (folder.join("film.mp4"), folder.join("moment.mkv"));
+    make(&[["-f", "lavfi", "-i", &film(4, "")].as_slice(), &LOSSLESS].concat(), &path);
+    let cut = |overwrite| {
+        let (video, span) = (OpenedVideo::open(&path).unwrap(), cuemark_core::Span::new(1.0, 3.0).unwrap());
+        Ffmpeg::on_path().cut(&video, span, &out, overwrite, &Progress::new())
+    };
+    cut(cuemark_formats::Overwrite::Never).unwrap();
+    assert!((probe(&out).unwrap().duration.unwrap() - 2.0).abs() < 0.11);
+    assert!(cut(cuemark_formats::Overwrite::Never).is_err());
+    cut(cuemark_formats::Overwrite::Force).unwrap();
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing unfinished is left");
+}
+
+/// Sound that outlasts the pictures makes the container longer; the pictures' own length is the film's.
+#[test]
+fn a_film_lasts_as_long_as_its_pictures() {
+    let (_guard, folder) = folder();
+    let path = folder.join("film.mp4");
+    let (pictures, sound) = (film(2, ""), "sine=d=5".to_owned());
+    make(&["-f", "lavfi", "-i", &pictures, "-f", "lavfi", "-i", &sound, "-c:v", "libx264"], &path);
+    let info = probe(&path).unwrap();
+    assert_eq!(info.duration, Some(2.0));
+    let whole = decode(&path, &info, Rate::PerSecond(10.0)).unwrap();
+    assert!(!whole.is_partial() && whole.duration() == 2.0, "{whole:?}");
+    let Some(real) = cuemark_testkit::shared("data/videos") else { return };
+    for name in ["mmaction2_demo", "univtg_charades", "vtimellm_demo"] {
+        let path = real.join(format!("{name}.mp4"));
+        let (info, decoded) = (probe(&path).unwrap(), decode(&path, &probe(&path).unwrap(), Rate::EveryFrame).unwrap());
+        // The containers of two of them say 10 and 47 ms more.
+        assert!((decoded.seconds - info.duration.unwrap()).abs() < 0.005, "{name}: {info:?} {decoded:?}");
+        assert!(!decoded.is_partial(), "{name}: {decoded:?}");
     }
 }

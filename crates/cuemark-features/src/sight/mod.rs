@@ -1,6 +1,6 @@
-//! Clip features from pixels.
+//! Clip features from pixels: the eyes of the built-in world.
 //!
-//! Nothing in this module can see the event log: everything here is a function of frames. Colours are read off a wheel
+//! Nothing in this module can see the world's event log: everything here is a function of pictures. Colours are read off a wheel
 //! of twelve hues that knows nothing of the actors' palette; a *blob* is what one frame shows of one hue.
 
 mod blobs;
@@ -8,10 +8,9 @@ mod motion;
 mod shape;
 mod weak;
 
-use cuemark_features::Features;
 use serde::{Deserialize, Serialize};
 
-use crate::Frame;
+use crate::Features;
 use blobs::Blobs;
 
 /// How much a feature extractor sees.
@@ -49,16 +48,27 @@ impl Strength {
     }
 }
 
+/// One picture, where it lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Picture<'a> {
+    /// Pixels per row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// Red, green and blue of each pixel, row after row.
+    pub rgb: &'a [u8],
+}
+
 /// What was seen in one clip, at every strength: a stronger extractor sees all that a weaker one does, and more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClipView(Vec<f32>);
 
 impl ClipView {
-    /// Looks at the frames of one clip, in order. A clip without frames is all zeros.
-    pub fn of(frames: &[Frame]) -> Self {
-        let blobs: Vec<Blobs> = frames.iter().map(Blobs::find).collect();
+    /// Looks at the pictures of one clip, in order. A clip without pictures is all zeros.
+    pub fn of(pictures: &[Picture]) -> Self {
+        let blobs: Vec<Blobs> = pictures.iter().map(Blobs::find).collect();
         let mut row = Vec::with_capacity(Strength::Motion.width());
-        weak::describe(frames, &blobs, &mut row);
+        weak::describe(pictures, &blobs, &mut row);
         shape::describe(&blobs, &mut row);
         motion::describe(&blobs, &mut row);
         Self(row)

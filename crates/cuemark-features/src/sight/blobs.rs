@@ -1,6 +1,6 @@
 //! What one frame shows of each hue.
 
-use crate::Frame;
+use super::Picture;
 
 /// Hues on the wheel, 30 degrees each; the first is centred on red.
 pub(super) const HUES: usize = 12;
@@ -12,7 +12,7 @@ const SMALLEST: f32 = 6.0;
 /// A pixel that belongs to no blob.
 const NOTHING: u8 = u8::MAX;
 
-/// The pixels of one hue in one frame. Lengths are fractions of the picture's height.
+/// The pixels of one hue in one picture. Lengths are fractions of the picture's height.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Blob {
     /// Share of the picture.
@@ -47,9 +47,9 @@ struct Pixel {
 }
 
 impl Blobs {
-    pub(super) fn find(frame: &Frame) -> Self {
-        let unit = 1.0 / frame.height.max(1) as f32;
-        let pixels = coloured(frame, unit);
+    pub(super) fn find(picture: &Picture) -> Self {
+        let unit = 1.0 / picture.height.max(1) as f32;
+        let pixels = coloured(picture, unit);
         let mut sums = [Sums::default(); HUES];
         for pixel in &pixels {
             if let Some(sums) = sums.get_mut(usize::from(pixel.hue)) {
@@ -64,10 +64,10 @@ impl Blobs {
                 moments.add(pixel, centre);
             }
         }
-        let picture = (frame.width * frame.height).max(1) as f32;
+        let pixels_of_picture = (picture.width * picture.height).max(1) as f32;
         let mut blobs = [None; HUES];
         for (((blob, centre), sums), moments) in blobs.iter_mut().zip(centres).zip(sums).zip(moments) {
-            *blob = centre.map(|centre| assemble(centre, &sums, &moments, picture, unit));
+            *blob = centre.map(|centre| assemble(centre, &sums, &moments, pixels_of_picture, unit));
         }
         Self(blobs)
     }
@@ -151,19 +151,19 @@ fn assemble(centre: Centre, sums: &Sums, moments: &Moments, picture: f32, unit: 
     }
 }
 
-fn coloured(frame: &Frame, unit: f32) -> Vec<Pixel> {
-    let hues: Vec<u8> = frame.rgb.as_chunks::<3>().0.iter().map(|rgb| hue(*rgb)).collect();
+fn coloured(picture: &Picture, unit: f32) -> Vec<Pixel> {
+    let hues: Vec<u8> = picture.rgb.as_chunks::<3>().0.iter().map(|rgb| hue(*rgb)).collect();
     let mut pixels = Vec::new();
     for (at, hue) in hues.iter().copied().enumerate().filter(|(_, hue)| *hue != NOTHING) {
-        let (row, column) = (at / frame.width, at % frame.width);
+        let (row, column) = (at / picture.width, at % picture.width);
         let same = |neighbour: Option<usize>| neighbour.and_then(|at| hues.get(at)) == Some(&hue);
         let inside = column > 0
-            && column + 1 < frame.width
+            && column + 1 < picture.width
             && same(at.checked_sub(1))
             && same(at.checked_add(1))
-            && same(at.checked_sub(frame.width))
-            && same(at.checked_add(frame.width));
-        let value = frame.rgb.get(3 * at..3 * at + 3).and_then(|rgb| rgb.iter().max()).copied().unwrap_or(0);
+            && same(at.checked_sub(picture.width))
+            && same(at.checked_add(picture.width));
+        let value = picture.rgb.get(3 * at..3 * at + 3).and_then(|rgb| rgb.iter().max()).copied().unwrap_or(0);
         pixels.push(Pixel {
             x: (column as f32 + 0.5) * unit,
             y: (row as f32 + 0.5) * unit,
@@ -197,8 +197,8 @@ fn hue([red, green, blue]: [u8; 3]) -> u8 {
 mod tests {
     use super::*;
 
-    /// A white picture with the pixels for which `inside` holds painted.
-    fn picture(colour: [u8; 3], inside: impl Fn(f32, f32) -> bool) -> Frame {
+    /// What is found in a white picture with the pixels for which `inside` holds painted.
+    fn picture(colour: [u8; 3], inside: impl Fn(f32, f32) -> bool) -> Blobs {
         let (width, height) = (64, 48);
         let mut rgb = vec![230; 3 * width * height];
         for (at, pixel) in rgb.chunks_exact_mut(3).enumerate() {
@@ -206,7 +206,7 @@ mod tests {
                 pixel.copy_from_slice(&colour);
             }
         }
-        Frame { time: 0.0, width, height, rgb }
+        Blobs::find(&Picture { width, height, rgb: &rgb })
     }
 
     fn disc(x: f32, y: f32, radius: f32) -> impl Fn(f32, f32) -> bool {
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_disc_is_found_where_it_is_with_the_moments_of_a_disc() {
-        let blob = Blobs::find(&picture([220, 20, 20], disc(30.0, 20.0, 12.0))).get(0).unwrap();
+        let blob = picture([220, 20, 20], disc(30.0, 20.0, 12.0)).get(0).unwrap();
         assert!((blob.x * 48.0 - 30.0).abs() < 0.1 && (blob.y * 48.0 - 20.0).abs() < 0.1);
         assert!((blob.area * 3072.0 - std::f32::consts::PI * 144.0).abs() < 10.0);
         // Mean squared distance r²/2 and fourth power r⁴/3 of a disc.
@@ -238,15 +238,15 @@ mod tests {
             let (x, y) = ((x - 30.0).abs(), (y - 24.0).abs());
             x.max(y) < 10.0 && x.min(y) < 3.0
         });
-        let arms = |frame: &Frame| Blobs::find(frame).get(8).unwrap().arms;
+        let arms = |blobs: &Blobs| blobs.get(8).unwrap().arms;
         assert!(arms(&ring) < 1.05 && arms(&cross) > 1.45, "{} {}", arms(&ring), arms(&cross));
     }
 
     #[test]
     fn grey_pictures_and_specks_hold_nothing() {
-        let empty = Blobs::find(&picture([40, 160, 50], |_, _| false));
+        let empty = picture([40, 160, 50], |_, _| false);
         assert!(empty.by_hue().iter().all(Option::is_none));
-        let speck = Blobs::find(&picture([40, 160, 50], |x, y| x < 2.0 && y < 2.0));
+        let speck = picture([40, 160, 50], |x, y| x < 2.0 && y < 2.0);
         assert!(speck.by_hue().iter().all(Option::is_none));
     }
 }

@@ -1,25 +1,20 @@
 //! What a file is before it is decoded.
 
-use std::io::Read as _;
-
-use camino::Utf8Path;
-use cuemark_formats::ReadError;
+use cuemark_core::Progress;
 use serde::Deserialize;
 
-use super::Ffmpeg;
-use super::complaints::listen;
-use super::program::start;
-use crate::{FeatureError, Result};
+use crate::program::{Call, Input, Limits, Program};
+use crate::{Ffmpeg, MediaError, OpenedVideo, Result};
 
-/// The most that ffprobe may say about one file.
-const ANSWER: u64 = 1 << 20;
+/// The most bytes that ffprobe may say about one file.
+const ANSWER: usize = 1 << 20;
 
 /// What a file says about its pictures. Files may lie or not know; decoding finds out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VideoInfo {
     /// Which of the file's streams holds the pictures.
     pub stream: usize,
-    /// Seconds; `None` when the file does not say.
+    /// **Seconds**: the picture stream's, else the container's; `None` when neither says.
     pub duration: Option<f64>,
     /// Frames a second, on average; `None` when the file does not say.
     pub rate: Option<f64>,
@@ -35,31 +30,25 @@ impl Ffmpeg {
     /// Looks at a file without decoding it.
     ///
     /// # Errors
-    /// When it cannot be read, is no media file, has no pictures (a cover image is none), or `ffprobe` is missing.
-    pub fn probe(&self, path: &Utf8Path) -> Result<VideoInfo> {
-        let fault = |problem: String| FeatureError::Video { path: path.to_owned(), problem };
-        let size = std::fs::metadata(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
-        if size.is_dir() {
-            return Err(fault("is a folder".to_owned()));
-        }
-        if size.len() == 0 {
-            return Err(fault("is empty: 0 bytes".to_owned()));
-        }
+    /// When it is no media file, has no pictures (a cover image is none), or `ffprobe` is missing.
+    pub fn probe(&self, video: &OpenedVideo, progress: &Progress) -> Result<VideoInfo> {
+        let fault = |problem: String| MediaError::video(video.path(), problem);
         let entries = "stream=index,codec_type,codec_name,width,height,avg_frame_rate,duration:stream_tags=rotate:\
                        stream_side_data=rotation:stream_disposition=attached_pic:format=duration";
-        let before = ["-v", "level+error", "-of", "json", "-show_entries", entries];
-        let mut child = start(&mut self.reading("ffprobe", &before, path), "ffprobe")?;
-        let listener = child.stderr.take().map(listen);
-        let mut answer = String::new();
-        let read = child.stdout.take().map_or(Ok(0), |stdout| stdout.take(ANSWER).read_to_string(&mut answer));
-        let status = child.wait().map_err(|error| fault(format!("`ffprobe`: {error}")))?;
-        let complaints = listener.and_then(|(listener, _)| listener.join().ok()).unwrap_or_default();
+        let mut running = self.start(&Call {
+            program: Program::Ffprobe,
+            before: ["-v", "level+error", "-of", "json", "-show_entries", entries].map(str::to_owned).into(),
+            input: Input::Video(video),
+            after: Vec::new(),
+            limits: Limits::brief(30),
+        })?;
+        let answer = running.collect(ANSWER, progress)?;
+        let (status, complaints) = running.end(progress)?;
         if !status.success() {
             return Err(fault(complaints.first.unwrap_or_else(|| format!("`ffprobe` ended with {status}"))));
         }
-        read.map_err(|error| fault(format!("`ffprobe`: {error}")))?;
         let answer: Answer =
-            serde_json::from_str(&answer).map_err(|error| fault(format!("what `ffprobe` says of it: {error}")))?;
+            serde_json::from_slice(&answer).map_err(|error| fault(format!("what `ffprobe` says of it: {error}")))?;
         answer.video().map_err(fault)
     }
 }
