@@ -1,5 +1,6 @@
 //! From files to stores, with an encoder that can be checked by eye: a row is the mean brightness of each frame of the clip.
 
+use cuemark_core::{Advise as _, Dialect};
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::VideoId;
 use cuemark_encoders::extract::{ExtractOptions, ExtractReport, Shard, VideoFile, extract_to_store, extract_video};
@@ -152,7 +153,7 @@ fn an_unknown_encoder_and_one_without_weights_are_explained() {
     let options = EncoderOptions::default();
     let error = visual::open("i4d", &options).err().unwrap();
     assert_eq!(error.to_string(), "no encoder is called `i4d`");
-    assert!(error.hint().unwrap().contains("i3d, "), "{:?}", error.hint());
+    assert!(error.advice_in(Dialect::Terminal).unwrap().contains("i3d, "), "{:?}", error.advice_in(Dialect::Terminal));
     let error = visual::open("resnet152", &options).err().unwrap();
     assert!(matches!(error, EncodeError::NeedsWeights { encoder: "resnet152" }));
     let folder = tempfile::tempdir().unwrap();
