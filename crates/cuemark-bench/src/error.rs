@@ -125,7 +125,7 @@ impl Advise for BenchError {
             Self::Protocol(error) => error.advice(),
             Self::NoMatrix { .. } => {
                 Some(Advice::say("name a TOML file; ").run("bench --list").and(" names the ready ones"))
-            },
+            }
             Self::Matrix { hint, .. } => {
                 Some(hint.clone().unwrap_or_else(|| "`docs/benchmark.md` describes matrix files".into()))
             }
@@ -133,7 +133,7 @@ impl Advise for BenchError {
             Self::OtherSettings { .. } => {
                 let anew = Advice::say("pass ").set("force").and(" to train it anew, or ");
                 Some(anew.setting("out").and(" for another folder"))
-            },
+            }
             Self::Train(error) => error.advice(),
             Self::Text(error) => error.advice(),
             Self::World(error) => error.advice(),

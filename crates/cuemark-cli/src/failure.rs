@@ -80,11 +80,7 @@ mod tests {
         let said = [Dialect::Terminal, Dialect::Python, Dialect::Http].map(|dialect| advice.render(dialect));
         assert_eq!(
             said,
-            [
-                "pass `--force` to replace it",
-                "pass `force=True` to replace it",
-                "pass `\"force\": true` to replace it"
-            ]
+            ["pass `--force` to replace it", "pass `force=True` to replace it", "pass `\"force\": true` to replace it"]
         );
         assert_eq!(hint(&error).as_ref(), said.first());
     }

@@ -18,8 +18,13 @@ pub trait Advise {
 /// What went wrong, with its causes: every error's message names no more than its own part, and the parts stand one after
 /// the other, outermost first.
 pub fn whole_message(error: &dyn Error) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        message = format!("{message}: {error}");
+        cause = error.source();
+    }
+    message
 }
 
 /// A sentence for whoever met an error. Settings and commands in it are data, so that each front end says them in its own

@@ -61,7 +61,9 @@ impl Advise for DataError {
             }
             Self::UnknownLayout { .. } => {
                 let names: Vec<_> = crate::TruthFormat::ALL.iter().map(|format| format.name()).collect();
-                Some(Advice::say("name the layout with ").setting("truth_format").and(format!(": {}", names.join(", "))))
+                Some(
+                    Advice::say("name the layout with ").setting("truth_format").and(format!(": {}", names.join(", "))),
+                )
             }
             Self::NoQueries { .. } => Some("check that this is the file you meant".into()),
         }

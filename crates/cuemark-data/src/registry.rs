@@ -81,6 +81,12 @@ mod tests {
         let error = find("charade-sta").unwrap_err();
         assert_eq!(error.to_string(), "there is no dataset called `charade-sta`");
         assert_eq!(error.advice_in(Dialect::Terminal).unwrap(), "did you mean `charades-sta`?");
-        assert!(find("zzz").unwrap_err().advice_in(Dialect::Terminal).unwrap().starts_with("known names: charades-sta, charades-cd"));
+        assert!(
+            find("zzz")
+                .unwrap_err()
+                .advice_in(Dialect::Terminal)
+                .unwrap()
+                .starts_with("known names: charades-sta, charades-cd")
+        );
     }
 }

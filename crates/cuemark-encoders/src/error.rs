@@ -150,9 +150,9 @@ impl Advise for EncodeError {
             Self::Pip { .. } => {
                 Some("what was fetched before is kept; run the command again when the network is there".into())
             }
-            Self::Hub { .. } => Some(
-                "is the network there, and may you read the repository? a folder with the files works too".into(),
-            ),
+            Self::Hub { .. } => {
+                Some("is the network there, and may you read the repository? a folder with the files works too".into())
+            }
             Self::HubNotBuilt { repo, name } => Some(Advice::say(format!(
                 "build it with `cargo build --release --features cuemark-cli/hub`, or fetch `{repo}` with the hub's own \
                  client, whose cache is looked into for `{name}`, or name the folder that holds its files"

@@ -1,8 +1,8 @@
 //! Every family of text encoder against vectors that the reference implementation made of the same weights.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use cuemark_core::Advise as _;
 use camino::Utf8PathBuf;
+use cuemark_core::Advise as _;
 use cuemark_encoders::text::{self, Reference, TextEncoder};
 use cuemark_encoders::weights::WeightsFolder;
 use cuemark_tensor::Device;

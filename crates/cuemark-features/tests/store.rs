@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use cuemark_core::Advise as _;
 use camino::Utf8PathBuf;
+use cuemark_core::Advise as _;
 use cuemark_core::{ClipLen, Rng, VideoId};
 use cuemark_features::{FeatureError, FeatureStore, Features, Recipe, StoreWriter, VideoFeatures};
 use cuemark_formats::Overwrite;

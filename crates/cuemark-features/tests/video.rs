@@ -4,8 +4,8 @@
 
 use std::process::Command;
 
-use cuemark_core::{Advise as _, Dialect};
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_features::FeatureError;
 use cuemark_features::video::{Ffmpeg, Filter, Framing, Rate};
 use tempfile::TempDir;

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use cuemark_core::{Advice, Advise};
 use crate::fault::shorten;
 use crate::{Result, Source};
+use cuemark_core::{Advice, Advise};
 
 /// The layouts of prediction files, one module each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -185,7 +185,7 @@ mod tests {
         for format in PredictionFormat::ALL {
             assert_eq!(format.name().parse(), Ok(format));
         }
-        let hint = |name: &str| name.parse::<PredictionFormat>().unwrap_err().advice_in(Dialect::Terminal);
+        let hint = |name: &str| name.parse::<PredictionFormat>().unwrap_err().advice_in(Dialect::Terminal).unwrap();
         assert_eq!(hint("tvr-rankng"), "did you mean `tvr-ranking`?");
         assert!(hint("spreadsheet").starts_with("there are cuemark, "));
     }

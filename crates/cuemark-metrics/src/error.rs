@@ -120,7 +120,7 @@ impl Advise for EvalError {
             }
             Self::NoScore { .. } => {
                 Some(Advice::say("pass ").set_to("order", "file").and(" to rank by the order of the file"))
-            },
+            }
             Self::NoVideo { .. } => Some("add `video` to every prediction".into()),
             Self::NothingToScore { .. } | Self::Stopped(_) => None,
         }

@@ -69,7 +69,7 @@ impl Advise for ModelError {
             Self::Unknown { .. } => Some(Advice::command("models list").and(" shows them all")),
             Self::Settings { model, .. } => {
                 Some(Advice::command(format!("models show {model}")).and(" lists its settings"))
-            },
+            }
             Self::Missing { .. } => Some(Advice::say("see `needs` in ").run("models show")),
             Self::Fixture { .. } => Some("the layout of fixtures is described in `docs/models.md`".into()),
             Self::Read(error) => error.advice(),

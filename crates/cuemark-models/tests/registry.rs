@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use cuemark_core::{Advise as _, Dialect};
 use camino::Utf8Path;
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_models::registry::{MODELS, find};
 use cuemark_models::{Given, Supervision};
 use cuemark_tensor::{DType, Device, Params, Tensor};

@@ -135,7 +135,9 @@ impl From<Failure> for PyErr {
             failure => failure,
         };
         Python::attach(|py| match class(py, failure.class()) {
-            Ok(class) => PyErr::from_type(class, (cuemark_core::whole_message(&failure), failure.advice_in(Dialect::Python))),
+            Ok(class) => {
+                PyErr::from_type(class, (cuemark_core::whole_message(&failure), failure.advice_in(Dialect::Python)))
+            }
             Err(error) => error,
         })
     }

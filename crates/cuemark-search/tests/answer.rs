@@ -3,8 +3,8 @@
 
 mod words;
 
-use cuemark_core::{Advise as _, Dialect};
 use camino::Utf8PathBuf;
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_core::{Moment as Place, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{

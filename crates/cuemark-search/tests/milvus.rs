@@ -12,8 +12,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use cuemark_core::{Advise as _, Dialect};
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_core::{Rng, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::{Embedded, Milvus};

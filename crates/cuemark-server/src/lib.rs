@@ -19,8 +19,8 @@ mod problem;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use cuemark_core::{Advice, Advise};
 use camino::Utf8PathBuf;
+use cuemark_core::{Advice, Advise};
 use cuemark_search::Index;
 use tokio::net::TcpListener;
 

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // A test that cannot go on stops loudly, and figures are shown.
 
-use cuemark_core::Advise as _;
 use camino::Utf8PathBuf;
+use cuemark_core::Advise as _;
 use cuemark_core::Query;
 use cuemark_formats::{Overwrite, Source};
 use cuemark_text::{ParseFile, ParseProvider, Relation, ShallowParser, TextError, write_parses};

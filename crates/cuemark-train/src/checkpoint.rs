@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use cuemark_core::Advice;
 use camino::Utf8Path;
+use cuemark_core::Advice;
 use cuemark_formats::{Overwrite, WholeFile};
 use cuemark_tensor::{DType, Device, Tensor};
 use safetensors::tensor::{Dtype, TensorView};
@@ -48,8 +48,11 @@ pub(crate) fn save(path: &Utf8Path, tensors: &[(String, Tensor)], state: &State)
         let values = tensor.to_device(&Device::Cpu)?.to_dtype(DType::F32)?.flatten_all()?.to_vec1::<f32>()?;
         bytes.push((name, tensor.dims().to_vec(), values.iter().flat_map(|value| value.to_le_bytes()).collect()));
     }
-    let fault =
-        |problem: String| TrainError::Folder { path: path.to_owned(), problem, hint: "free some space and resume".into() };
+    let fault = |problem: String| TrainError::Folder {
+        path: path.to_owned(),
+        problem,
+        hint: "free some space and resume".into(),
+    };
     let views = bytes.iter().map(|(name, shape, bytes)| {
         TensorView::new(Dtype::F32, shape.clone(), bytes)
             .map(|view| (*name, view))

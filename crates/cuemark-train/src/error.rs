@@ -100,7 +100,7 @@ impl From<candle_core::Error> for TrainError {
 impl Advise for TrainError {
     fn advice(&self) -> Option<Advice> {
         match self {
-                        Self::ChosenOnTest { .. } => {
+            Self::ChosenOnTest { .. } => {
                 let name = Advice::say("name a validation split; ").run("split make");
                 Some(name.and(" makes one where none is published"))
             }

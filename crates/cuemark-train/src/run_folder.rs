@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
-use cuemark_core::Advice;
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::Advice;
 use cuemark_formats::{Overwrite, Source, WholeFile};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -52,7 +52,11 @@ impl Trained {
         let (tensors, state) = checkpoint::load(path, device)?;
         if state.model != run.model {
             let problem = format!("is a checkpoint of `{}`, the run is about `{}`", state.model, run.model);
-            return Err(TrainError::Folder { path: path.to_owned(), problem, hint: "name the folder it came from".into() });
+            return Err(TrainError::Folder {
+                path: path.to_owned(),
+                problem,
+                hint: "name the folder it came from".into(),
+            });
         }
         let vocabulary = Vocabulary::read(&Source::new(folder.vocabulary()))?;
         let verbs = Source::new(folder.verbs()).text()?.lines().map(str::to_owned).collect();
@@ -116,7 +120,8 @@ impl Trained {
                 .run("models show")
                 .and(" lists ours"),
         };
-        let tensors = cuemark_models::weights::read(path, &self.device).map_err(|error| fault(whole_message(&error)))?;
+        let tensors =
+            cuemark_models::weights::read(path, &self.device).map_err(|error| fault(whole_message(&error)))?;
         let mut taken = 0;
         for (name, var) in self.params.vars() {
             let Some(tensor) = tensors.get(&name) else { continue };

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use cuemark_core::Advice;
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::Advice;
 use cuemark_metrics::{MetricName, Preset, parse_list};
 use cuemark_world::WorldOptions;
 use serde::{Deserialize, Serialize};
@@ -459,6 +459,8 @@ fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Advice {
 
 #[cfg(test)]
 mod tests {
+    use cuemark_core::{Advise as _, Dialect};
+
     use super::*;
 
     const SMALL: &str = "

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use cuemark_core::{Advise, Dialect, whole_message};
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::{Advise, Dialect, whole_message};
 use cuemark_formats::{ReadError, Source};
 
 use super::account::{Account, CellAccount, State};
@@ -217,7 +217,13 @@ impl Runner<'_> {
                 self.running.push(running);
                 watch(&Happening::Began(position));
             }
-            Err(error) => self.note(position, State::Failed, 0.0, Some((whole_message(&error), error.advice_in(Dialect::Terminal))), watch),
+            Err(error) => self.note(
+                position,
+                State::Failed,
+                0.0,
+                Some((whole_message(&error), error.advice_in(Dialect::Terminal))),
+                watch,
+            ),
         }
         true
     }

@@ -1,8 +1,8 @@
 //! From files to stores, with an encoder that can be checked by eye: a row is the mean brightness of each frame of the clip.
 
-use cuemark_core::{Advise as _, Dialect};
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::VideoId;
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_encoders::extract::{ExtractOptions, ExtractReport, Shard, VideoFile, extract_to_store, extract_video};
 use cuemark_encoders::visual::{Clips, EncoderOptions, Sampling};
 use cuemark_encoders::weights::Cache;

@@ -1,7 +1,7 @@
 //! The published weights, where they have been pulled.
 
-use cuemark_core::Advise as _;
 use candle_core::Device;
+use cuemark_core::Advise as _;
 use cuemark_encoders::visual::{EfficientNetLite, I3d, Pixels};
 use cuemark_encoders::{EncodeError, classes};
 use cuemark_features::video::{Ffmpeg, Filter, Framing, Rate};

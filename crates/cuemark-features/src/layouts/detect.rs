@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 
-use cuemark_core::Advice;
 use camino::Utf8Path;
+use cuemark_core::Advice;
 use cuemark_formats::ReadError;
 
 use super::{Layout, windows};

@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::io::{Read, Seek};
 
-use cuemark_core::Advice;
 use camino::Utf8Path;
+use cuemark_core::Advice;
 use cuemark_formats::ReadError;
 use zip::ZipArchive;
 

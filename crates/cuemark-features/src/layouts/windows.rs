@@ -59,7 +59,9 @@ pub(super) fn open(folder: &Utf8Path, options: &OpenOptions) -> Result<Windows> 
         let strides: BTreeSet<usize> = begins.windows(2).map(|pair| pair[1] - pair[0]).collect();
         if strides.len() > 1 {
             let problem = format!("the windows of `{video}` are not evenly spread: {strides:?} frames apart");
-            return Err(fault(problem, "a window is missing, and rows after it would stand for the wrong time").into());
+            return Err(
+                fault(problem, "a window is missing, and rows after it would stand for the wrong time".into()).into()
+            );
         }
         paths.insert(video, windows.into_values().collect());
     }

@@ -1,8 +1,8 @@
 //! Files that mean harm, or were merely cut off: a clear error, bounded memory, never a panic.
 
-use cuemark_core::{Advise as _, Dialect};
 use crate::support::{PREDICTIONS, fixture_path, folder, options, read_bytes};
 use camino::Utf8Path;
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_core::{Rng, RowPolicy};
 use cuemark_formats::{
     Limits, PredictionFormat, PredictionOptions, ReadError, Source, VideoIndex, read_predictions, read_qrels,

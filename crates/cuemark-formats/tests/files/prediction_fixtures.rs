@@ -1,7 +1,7 @@
 //! What the small prediction files say, stated by hand.
 
-use cuemark_core::{Advise as _, Dialect};
 use crate::support::{PREDICTIONS, fixture, fixture_path, options, round_trip};
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_core::{Predictions, Query, QueryPredictions, RowFault, Span, Task, Truth, Video, VideoId};
 use cuemark_formats::{PredictionFormat, VideoIndex, activitynet_json, read_predictions};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! Truth in our own JSON Lines, as CSV and as qrels, stated by hand.
 
-use cuemark_core::{Advise as _, Dialect};
 use crate::support::{fixture, fixture_path, folder};
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_core::{Relevance, RowFault, RowPolicy, Split, Truth};
 use cuemark_formats::{Overwrite, ReadError, Source, WholeFile, read_qrels, read_truth, read_truth_csv, write_truth};
 use serde_json::json;
