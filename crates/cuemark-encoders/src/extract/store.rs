@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Instant;
 
 use camino::Utf8Path;
-use cuemark_core::{Progress, VideoId};
+use cuemark_core::{Progress, VideoId, whole_message};
 use cuemark_features::{FeatureError, StoreWriter};
 use cuemark_formats::{Overwrite, ReadError};
 use cuemark_media::{Ffmpeg, VideoFile};
@@ -173,7 +173,7 @@ pub fn extract_to_store(
                 }
             }
             Err(error) if error.is_about_one_video() => {
-                report.failed.push(Failure { video: file.video.clone(), problem: error.in_full() });
+                report.failed.push(Failure { video: file.video.clone(), problem: whole_message(&error) });
             }
             Err(error) => return Err(error),
         }
