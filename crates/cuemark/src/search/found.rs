@@ -1,0 +1,142 @@
+//! Answers as everybody reads them: one form for the terminal's JSON, the page and Python.
+
+use cuemark_media::Partial;
+use cuemark_search::{Answer, Answers, Index};
+use serde::Serialize;
+
+use crate::Result;
+
+/// Whether answers below the question's least probability are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// They are counted only.
+    Likely,
+    /// They follow the good ones.
+    All,
+}
+
+/// Answers to a question, best first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub struct Found {
+    /// The sentence that was asked.
+    pub query: Option<String>,
+    /// The moments.
+    pub answers: Vec<FoundMoment>,
+    /// How many moments are good enough; 0 means that nothing is.
+    pub good: usize,
+    /// How many were found that are not.
+    pub below_least: usize,
+    /// The probability of the best, good enough or not.
+    pub best_probability: Option<f64>,
+    /// Words that mean nothing to the encoder.
+    pub unknown_words: Vec<String>,
+}
+
+/// A moment that answers a question.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub struct FoundMoment {
+    /// The video's name.
+    pub video: String,
+    /// Where it begins, in **seconds**.
+    pub start: f64,
+    /// Where it ends, in **seconds**.
+    pub end: f64,
+    /// The same as a pair.
+    pub span: [f64; 2],
+    /// Length of the video in **seconds**.
+    pub duration: f64,
+    /// That it answers the question, 0 to 1.
+    pub probability: f64,
+    /// The cosine between question and moment, less what is not wanted.
+    pub score: f32,
+    /// Words that speak for it, with their shares.
+    pub words: Vec<FoundWord>,
+    /// What was recognised in it and speaks for it, with shares; none for encoders that recognise nothing by name.
+    pub concepts: Vec<FoundConcept>,
+    /// Whether there is a file to play.
+    pub playable: bool,
+    /// The video's file; `null` without one, and over HTTP, where it is nobody's business.
+    pub path: Option<String>,
+    /// What of the video's file could not be read; `null` of a whole film.
+    #[cfg_attr(feature = "utoipa", schema(value_type = Option<Object>))]
+    pub partial: Option<Partial>,
+}
+
+/// A word and its share in an answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub struct FoundWord {
+    /// As the encoder reads it.
+    pub word: String,
+    /// 0 to 1.
+    pub share: f64,
+}
+
+/// Something recognised and its share in an answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub struct FoundConcept {
+    /// Its name.
+    pub concept: String,
+    /// 0 to 1.
+    pub share: f64,
+}
+
+impl Found {
+    /// `answers` of `index` as everybody reads them.
+    ///
+    /// # Errors
+    /// When the engine cannot be read.
+    pub fn of(index: &Index, query: Option<String>, answers: Answers, shown: Shown) -> Result<Self> {
+        let (good, all) = (answers.good, answers.moments.len());
+        let best_probability = answers.moments.first().map(|best| best.probability);
+        let listed = match shown {
+            Shown::Likely => good,
+            Shown::All => all,
+        };
+        let moments = answers.moments.into_iter().take(listed).map(|answer| FoundMoment::of(index, answer));
+        Ok(Self {
+            query,
+            answers: moments.collect::<Result<_>>()?,
+            good,
+            below_least: all.saturating_sub(good),
+            best_probability,
+            unknown_words: answers.unknown_words,
+        })
+    }
+
+    /// The same without the places of files, for readers on other machines.
+    #[must_use]
+    pub fn without_paths(mut self) -> Self {
+        self.answers.iter_mut().for_each(|answer| answer.path = None);
+        self
+    }
+}
+
+impl FoundMoment {
+    fn of(index: &Index, answer: Answer) -> Result<Self> {
+        let entry = index.engine().video(&answer.video)?;
+        let duration = entry.as_ref().map_or(0.0, |entry| entry.duration);
+        let partial = entry.as_ref().and_then(|entry| entry.partial.clone());
+        let path = entry.and_then(|entry| entry.path).map(camino::Utf8PathBuf::into_string);
+        let (start, end) = (answer.span.start(), answer.span.end());
+        let words = answer.words.into_iter().map(|word| FoundWord { word: word.word, share: word.share });
+        let concepts = answer.concepts.into_iter().map(|seen| FoundConcept { concept: seen.concept, share: seen.share });
+        Ok(Self {
+            video: answer.video.to_string(),
+            start,
+            end,
+            span: [start, end],
+            duration,
+            probability: answer.probability,
+            score: answer.score,
+            words: words.collect(),
+            concepts: concepts.collect(),
+            playable: path.is_some(),
+            path,
+            partial,
+        })
+    }
+}

@@ -1,0 +1,116 @@
+//! Keeping an index: what is in it, taking videos out, giving room back.
+
+use cuemark_core::{Progress, VideoId};
+use cuemark_search::{Manifest, Status, VideoEntry};
+use serde::{Deserialize, Serialize};
+
+use super::IndexPlace;
+use crate::Result;
+
+/// What is in an index.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct DescribeIndex {
+    /// Which index.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub place: IndexPlace,
+    /// List the videos.
+    #[serde(default)]
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub videos: bool,
+}
+
+/// What is in an index.
+#[derive(Debug, Clone, Serialize)]
+pub struct DescribedIndex {
+    /// Its address.
+    pub index: String,
+    /// What it is about.
+    pub manifest: Manifest,
+    /// How much there is.
+    pub status: Status,
+    /// Its videos, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub videos: Option<Vec<VideoEntry>>,
+}
+
+impl DescribeIndex {
+    /// Opens the index and looks.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn run(&self, progress: &Progress) -> Result<DescribedIndex> {
+        progress.phase("opening", 0);
+        let index = self.place.open(None)?;
+        Ok(DescribedIndex {
+            index: index.engine().url().to_string(),
+            manifest: index.manifest().clone(),
+            status: index.engine().status()?,
+            videos: self.videos.then(|| index.engine().videos()).transpose()?,
+        })
+    }
+}
+
+/// Takes videos out of an index.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct RemoveVideos {
+    /// Which index.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub place: IndexPlace,
+    /// Their names, as `status --videos` lists them.
+    #[cfg_attr(feature = "clap", arg(required = true, value_name = "VIDEO"))]
+    pub videos: Vec<String>,
+}
+
+/// What was taken out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RemovedVideos {
+    /// How many.
+    pub removed: usize,
+    /// Names that were not there.
+    pub missing: Vec<String>,
+}
+
+impl RemoveVideos {
+    /// Opens the index and takes them out.
+    ///
+    /// # Errors
+    /// When the index cannot be written. A name that is not there is no error.
+    pub fn run(&self, progress: &Progress) -> Result<RemovedVideos> {
+        progress.phase("opening", 0);
+        let index = self.place.open(None)?;
+        progress.phase("removing", self.videos.len());
+        let mut missing = Vec::new();
+        for video in &self.videos {
+            if !index.engine().remove(&VideoId::new(video.as_str()))? {
+                missing.push(video.clone());
+            }
+            progress.advance(1)?;
+        }
+        Ok(RemovedVideos { removed: self.videos.len() - missing.len(), missing })
+    }
+}
+
+/// Gives back the room of removed and replaced videos.
+///
+/// Searching goes on meanwhile. A compaction that is killed leaves the index as it was or as it should be, never between.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct CompactIndex {
+    /// Which index.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub place: IndexPlace,
+}
+
+/// What a compaction gave back.
+#[derive(Debug, Clone, Serialize)]
+pub struct CompactedIndex {
+    /// Bytes.
+    pub freed: u64,
+    /// The index afterwards.
+    pub status: Status,
+}

@@ -1,0 +1,15 @@
+//! The verbs of the search engine.
+
+mod add;
+mod ask;
+mod create;
+mod found;
+mod keep;
+mod place;
+
+pub use add::{AddVideos, AddedVideos, Videos};
+pub use ask::{Ask, Asking, parse_moment, parse_span};
+pub use create::{CreateIndex, CreatedIndex};
+pub use found::{Found, FoundConcept, FoundMoment, FoundWord, Shown};
+pub use keep::{CompactIndex, CompactedIndex, DescribeIndex, DescribedIndex, RemoveVideos, RemovedVideos};
+pub use place::IndexPlace;
