@@ -189,6 +189,8 @@ impl Ffmpeg {
         command.args(&call.after).stdout(Stdio::piped()).stderr(Stdio::piped());
         // The program is found by our search path, so it is looked up before the environment is emptied.
         command.env_clear().envs(kept(&ENVIRONMENT));
+        // On a machine with many cores glibc would reserve more address space than the limit allows, a piece for each thread.
+        command.env("MALLOC_ARENA_MAX", "4");
         if call.program == Program::Ffplay {
             command.envs(kept(&SCREEN));
         }

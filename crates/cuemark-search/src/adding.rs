@@ -92,6 +92,8 @@ impl Added {
     }
 
     fn failed(&mut self, what: &str, reason: String, progress: &Progress) {
+        // Most messages begin with the file, which stands beside them here.
+        let reason = reason.strip_prefix(&format!("{what}: ")).map_or_else(|| reason.clone(), str::to_owned);
         self.note(AddedVideo { video: what.to_owned(), became: Became::Failed { reason }, partial: None }, progress);
     }
 }

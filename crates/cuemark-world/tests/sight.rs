@@ -155,3 +155,25 @@ fn noise_is_as_strong_as_asked_for() {
     let deviation = (squares / clean.len() as f64).sqrt() / 255.0;
     assert!((deviation - 0.05).abs() < 0.003, "{deviation}");
 }
+
+/// What `cuemark world make --videos 24 --length 12 --seed 5` wrote before extraction left this crate: a number that moves here is
+/// another feature set. Logarithms may differ in their last bit elsewhere.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn stores_of_a_world_are_what_they_were() {
+    let guard = tempfile::tempdir().unwrap();
+    let folder = camino::Utf8PathBuf::from_path_buf(guard.path().join("world")).unwrap();
+    let options = cuemark_world::WorldOptions { videos: 24, length: 12.0, seed: 5, ..Default::default() };
+    cuemark_world::make(&options, &folder, &|_| {}).unwrap();
+    let before = [0x8d9b_37b7_0d66_5a9b, 0xe400_fdd9_9115_541d, 0xae76_491e_1507_9dd5_u64];
+    for (strength, before) in Strength::ALL.into_iter().zip(before) {
+        let store =
+            cuemark_features::FeatureStore::open(&folder.join(format!("features-{}", strength.name()))).unwrap();
+        // FNV-1a over the bytes of all rows, videos by name.
+        let rows = store.videos("visual").into_iter().map(|video| store.get(video, "visual").unwrap());
+        let bytes = rows.flat_map(|rows| rows.data().iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>());
+        let now =
+            bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        assert_eq!(now, before, "{strength:?}: {now:x}");
+    }
+}

@@ -224,3 +224,21 @@ fn join_parts(parts: &[Utf8PathBuf], seconds: u32, film: &Utf8Path) {
     let status = command.args(["-filter_complex", &filter, film.as_str()]).status().unwrap();
     assert!(status.success(), "ffmpeg cannot join {parts:?}");
 }
+
+#[test]
+fn the_worlds_eyes_are_encoders_like_any_other() {
+    use cuemark_features::sight::{ClipView, Picture, Strength};
+    let mut rng = cuemark_core::Rng::new(3);
+    let rgb: Vec<u8> = (0..2 * 6 * 3 * 64 * 48).map(|_| (rng.bits32() >> 24) as u8).collect();
+    let clips = Clips::from_rgb(6, [64, 48], rgb.clone()).unwrap();
+    for (name, strength) in ["world-weak", "world-shape", "world-motion"].into_iter().zip(Strength::ALL) {
+        let eyes = visual::open(name, &EncoderOptions::default()).unwrap();
+        let rows = eyes.encode(&clips).unwrap();
+        assert_eq!((eyes.name(), eyes.width(), eyes.recipe().extractor.as_str()), (name, strength.width(), name));
+        let pictures: Vec<Picture> =
+            rgb.chunks(3 * 64 * 48).map(|rgb| Picture { width: 64, height: 48, rgb }).collect();
+        let seen: Vec<Vec<f32>> = pictures.chunks(6).map(|clip| ClipView::of(clip).seen(strength).to_vec()).collect();
+        assert_eq!(rows, seen);
+    }
+    assert!(visual::open("world-blind", &EncoderOptions::default()).is_err());
+}
