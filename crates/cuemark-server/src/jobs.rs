@@ -109,7 +109,7 @@ impl Job {
         let stopped = || self.stop.load(Ordering::Relaxed);
         let done = index.add_files(paths, &AddOptions { tags }, &mut told, &stopped).and_then(|added: Added| {
             self.state.send_modify(|state| state.phase = Phase::Settling);
-            index.settle(Settling::WhenWorthIt, &mut |_, _| {}).map(|()| added)
+            index.settle(Settling::WhenWorthIt, &cuemark_core::Progress::new()).map(|()| added)
         });
         self.state.send_modify(|state| match done {
             Ok(_) if stopped() => state.phase = Phase::Stopped,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Span, VideoId};
+use cuemark_core::{Progress, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
     EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, Moment, Result, SearchError, VideoEntry, VideoState,
@@ -86,7 +86,7 @@ fn running(token: Option<&str>) -> Running {
         };
         index.engine().put(&entry, &moments).unwrap();
     }
-    index.settle(cuemark_search::Settling::WhenWorthIt, &mut |_, _| {}).unwrap();
+    index.settle(cuemark_search::Settling::WhenWorthIt, &Progress::new()).unwrap();
     let options = ServerOptions {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         token: token.map(str::to_owned),

@@ -1,98 +1,132 @@
 //! The engine that needs nothing else: a folder with a log and a graph.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Span, VideoId};
-use cuemark_formats::{Overwrite, WholeFile};
+use cuemark_core::{Progress, Span, VideoId};
+use cuemark_formats::Overwrite;
 use rayon::prelude::*;
 
+use super::disk::{Disk, DiskFile, FileStamp, RealDisk};
 use super::graph::{self, Graph, GraphFile};
-use super::log::{self, Head, Meta};
+use super::log::{self, Encoded, Meta};
 use super::snapshot::{Put, Snapshot, widen};
-use super::{Effort, Engine, EngineUrl, Fault, Hit, Moment, Nearest, Settling, Status, compact, evenly, looking, rank};
-use crate::{Embedding, Result, SearchError, VideoEntry, VideoState};
+use super::writer::{self, Writer};
+use super::{
+    Compacted, Effort, Engine, EngineUrl, Fault, Hit, LOG, Moment, Nearest, Settling, Status, compact, create, evenly,
+    limits, looking, rank,
+};
+use crate::manifest::LAYOUT;
+use crate::{Embedding, Manifest, Result, SearchError, VideoEntry, VideoState};
 
-/// The log's name in the folder.
-const LOG: &str = "moments.log";
-/// The name of the file that a writer locks.
-const LOCK: &str = "lock";
 /// Moments that are looked at one by one rather than put into a graph.
 const FEW: usize = 20_000;
 /// Candidates that the graph proposes at least; they are scored again with the log's numbers.
 const EXPANSION: usize = 256;
+/// What other processes write is looked for no more often than this, and only when something is asked.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// The engine that needs nothing else: a folder with a log and a graph. Many may read while one writes.
+/// The engine that needs nothing else: a folder with a log and a graph. Many may read while one writes; what others commit is
+/// seen by the next question that comes a quarter of a second later.
 pub struct Embedded {
+    disk: Arc<dyn Disk>,
     folder: Utf8PathBuf,
+    /// What the manifest named when the engine was opened; `None` without one.
+    encoder: Option<String>,
     state: RwLock<Arc<State>>,
-    /// Whether the log has grown since `state` was read.
-    stale: AtomicBool,
+    /// How often this engine has written, and how often it had when `state` was read.
+    written: AtomicU64,
+    seen: AtomicU64,
+    /// When other processes' work was last looked for, in milliseconds since `opened`.
+    looked: AtomicU64,
+    opened: Instant,
+    /// Held by the one that reads anew.
+    reading: Mutex<()>,
     writer: Mutex<Option<Writer>>,
 }
 
 struct State {
     snapshot: Snapshot,
     graph: Option<Arc<Graph>>,
-}
-
-/// The one that may append; the lock lasts as long as it lives.
-struct Writer {
-    log: File,
-    end: u64,
-    _lock: File,
+    /// The file that names the graph, as it was when that was read.
+    graph_stamp: Option<FileStamp>,
 }
 
 impl Embedded {
-    /// Makes an empty engine in `folder`.
+    /// Makes an empty engine in `folder`, without a manifest.
     ///
     /// # Errors
-    /// When there is one already and it may not be replaced, or the folder cannot be written.
+    /// When there is one already that holds anything and it may not be replaced, somebody is writing there, or the folder
+    /// cannot be written.
     pub fn create(folder: &Utf8Path, width: usize, overwrite: Overwrite) -> Result<Self> {
-        std::fs::create_dir_all(folder).map_err(SearchError::io("make", folder))?;
-        WholeFile::write_all_to(folder.join(LOG), overwrite, &log::head(Head { width, generation: 0 }))?;
-        if folder.join(graph::FILE).exists() {
-            // A graph of the log that was replaced.
-            std::fs::remove_file(folder.join(graph::FILE))
-                .map_err(SearchError::io("remove", &folder.join(graph::FILE)))?;
-        }
-        Self::open(folder)
+        Self::create_on(Arc::new(RealDisk), folder, width, overwrite)
+    }
+
+    /// As [`Embedded::create`], on another disk.
+    ///
+    /// # Errors
+    /// As [`Embedded::create`].
+    pub fn create_on(disk: Arc<dyn Disk>, folder: &Utf8Path, width: usize, overwrite: Overwrite) -> Result<Self> {
+        create::create(&*disk, folder, width, None, overwrite)?;
+        Self::open_on(disk, folder)
+    }
+
+    /// Makes an empty engine in `folder` and the manifest that describes it, which is returned with the log's identity.
+    ///
+    /// # Errors
+    /// As [`Embedded::create`], and when there is a manifest already and it may not be replaced.
+    pub fn create_described(
+        disk: Arc<dyn Disk>,
+        folder: &Utf8Path,
+        about: &Manifest,
+        overwrite: Overwrite,
+    ) -> Result<(Self, Manifest)> {
+        let written = create::create(&*disk, folder, about.width, Some(about), overwrite)?;
+        Ok((Self::open_on(disk, folder)?, written.unwrap_or_else(|| about.clone())))
     }
 
     /// Opens the engine in `folder`.
     ///
     /// # Errors
-    /// When there is none, or its log is damaged.
+    /// When there is none, its manifest tells of another log, or the log cannot be read.
     pub fn open(folder: &Utf8Path) -> Result<Self> {
+        Self::open_on(Arc::new(RealDisk), folder)
+    }
+
+    /// As [`Embedded::open`], on another disk.
+    ///
+    /// # Errors
+    /// As [`Embedded::open`].
+    pub fn open_on(disk: Arc<dyn Disk>, folder: &Utf8Path) -> Result<Self> {
         let path = folder.join(LOG);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let problem = format!("there is no `{LOG}`");
-                return Err(SearchError::NoIndex { path: folder.to_owned(), problem });
-            }
-            Err(source) => return Err(SearchError::Io { what: "open", path, source }),
-        };
-        let snapshot = Snapshot::read(&file, &path)?;
-        let graph = Graph::open(folder, &snapshot).map(Arc::new);
+        let file = open_log(&*disk, folder)?;
+        let snapshot = Snapshot::read(&*file, &path)?;
+        let about = described(&*disk, folder, &snapshot)?;
+        let graph_stamp = disk.stamp(&folder.join(graph::FILE)).ok();
+        let graph = Graph::open(&*disk, folder, &snapshot).map(Arc::new);
         Ok(Self {
+            disk,
             folder: folder.to_owned(),
-            state: RwLock::new(Arc::new(State { snapshot, graph })),
-            stale: AtomicBool::new(false),
+            encoder: about.map(|about| about.encoder),
+            state: RwLock::new(Arc::new(State { snapshot, graph, graph_stamp })),
+            written: AtomicU64::new(0),
+            seen: AtomicU64::new(0),
+            looked: AtomicU64::new(0),
+            opened: Instant::now(),
+            reading: Mutex::default(),
             writer: Mutex::new(None),
         })
     }
 
-    /// Looks whether another process has added something.
+    /// Looks now whether another process has changed something, however short a time ago the last look was.
     ///
     /// # Errors
     /// When the log cannot be read any more.
     pub fn refresh(&self) -> Result<()> {
-        self.stale.store(true, Ordering::Release);
-        self.state().map(drop)
+        let reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        self.look(&reading)
     }
 
     /// Bytes of memory that the graph takes when all of it is in use; 0 without one.
@@ -101,59 +135,116 @@ impl Embedded {
     }
 
     fn state(&self) -> Result<Arc<State>> {
-        if self.stale.swap(false, Ordering::AcqRel) {
-            let path = self.folder.join(LOG);
-            let file = File::open(&path).map_err(SearchError::io("open", &path))?;
-            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            let snapshot = state.snapshot.refreshed(&file, &path)?;
-            let named = GraphFile::read(&self.folder);
-            let known =
-                state.graph.as_ref().filter(|graph| Some(&graph.file) == named.as_ref() && graph.file.fits(&snapshot));
-            let graph = known.cloned().or_else(|| Graph::open(&self.folder, &snapshot).map(Arc::new));
-            *state = Arc::new(State { snapshot, graph });
+        let since = self.opened.elapsed().as_millis() as u64;
+        if self.is_stale() {
+            let reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.is_stale() {
+                self.look(&reading)?;
+            }
+        } else if since >= self.looked.load(Ordering::Relaxed) + LOOK_EVERY.as_millis() as u64
+            && let Ok(reading) = self.reading.try_lock()
+        {
+            // Others go on with what is known while one looks.
+            self.look(&reading)?;
         }
-        Ok(Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner)))
+        Ok(self.known())
     }
 
-    /// Appends one record and waits until it is on disk.
-    fn append(&self, record: &[u8]) -> Result<()> {
+    fn known(&self) -> Arc<State> {
+        Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads what is new where the files are not as they were.
+    fn look(&self, reading: &MutexGuard<'_, ()>) -> Result<()> {
         let path = self.folder.join(LOG);
-        let mut guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let writer = match guard.as_mut() {
-            Some(writer) => writer,
-            None => guard.insert(self.start_writing(&path)?),
+        let state = self.known();
+        let stamp = match self.disk.stamp(&path) {
+            Ok(stamp) => stamp,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let problem = format!("its `{LOG}` is gone");
+                return Err(SearchError::NoIndex { path: self.folder.clone(), problem });
+            }
+            Err(source) => return Err(SearchError::Io { what: "look at", path, source }),
         };
-        let written = writer.log.write_all(record).and_then(|()| writer.log.sync_data());
-        if let Err(source) = written {
-            // Whatever has arrived of it must not be taken for a record.
-            let _ = writer.log.set_len(writer.end);
-            *guard = None;
-            return Err(SearchError::Io { what: "write", path, source });
+        let graph_stamp = self.disk.stamp(&self.folder.join(graph::FILE)).ok();
+        let changed = stamp != state.snapshot.stamp || graph_stamp != state.graph_stamp;
+        if changed || self.is_stale() {
+            self.read_again(&*open_log(&*self.disk, &self.folder)?, reading)?;
         }
-        writer.end += record.len() as u64;
-        self.stale.store(true, Ordering::Release);
+        // Only now: what could not be read is tried again by the next question.
+        self.looked.store(self.opened.elapsed().as_millis() as u64, Ordering::Relaxed);
         Ok(())
     }
 
+    /// Reads what is new in `log`, which is the file at the log's path.
+    fn read_again(&self, log: &dyn DiskFile, _: &MutexGuard<'_, ()>) -> Result<()> {
+        let path = self.folder.join(LOG);
+        // What is written from here on is read the next time.
+        let written = self.written.load(Ordering::Acquire);
+        let read = || {
+            let state = self.known();
+            let snapshot = state.snapshot.refreshed(log, &path)?;
+            if snapshot.head != state.snapshot.head {
+                let about = described(&*self.disk, &self.folder, &snapshot)?;
+                // A new index in the old one's place is gone on with when sentences mean the same in it.
+                let encoder = about.map(|about| about.encoder);
+                if snapshot.width() != state.snapshot.width() || encoder != self.encoder {
+                    return Err(SearchError::Replaced { path: self.folder.clone() });
+                }
+            }
+            let graph_stamp = self.disk.stamp(&self.folder.join(graph::FILE)).ok();
+            let named = GraphFile::read(&*self.disk, &self.folder);
+            let known =
+                state.graph.as_ref().filter(|graph| Some(&graph.file) == named.as_ref() && graph.file.fits(&snapshot));
+            let open = || Graph::open(&*self.disk, &self.folder, &snapshot).map(Arc::new);
+            let graph = known.cloned().or_else(open);
+            Ok(State { snapshot, graph, graph_stamp })
+        };
+        let state = Arc::new(read()?);
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+        // Only now: after a failure the next question reads again.
+        self.seen.store(written, Ordering::Release);
+        Ok(())
+    }
+
+    fn is_stale(&self) -> bool {
+        self.written.load(Ordering::Acquire) != self.seen.load(Ordering::Acquire)
+    }
+
+    fn wrote(&self) {
+        self.written.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Appends records as one batch and waits until they are on disk.
+    fn append(&self, records: &[Encoded]) -> Result<()> {
+        let mut guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let writer = match guard.as_mut() {
+            Some(writer) => writer,
+            None => guard.insert(self.start_writing()?),
+        };
+        let appended = writer.append(records);
+        // Also after a failure: a batch for which only waiting failed may be there.
+        self.wrote();
+        if appended.is_err() {
+            *guard = None;
+        }
+        appended
+    }
+
     /// A video and its moments as one record.
-    fn record(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<Vec<u8>> {
+    fn record(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<Encoded> {
         let expected = self.width();
         if let Some(wrong) = moments.iter().find(|moment| moment.embedding.width() != expected) {
             return Err(SearchError::Width { expected, found: wrong.embedding.width() });
         }
-        if moments.len() > log::MOST_ROWS {
-            return Err(SearchError::Question {
-                problem: format!("video `{}` has {} moments, more than an index holds of one", entry.id, moments.len()),
-                hint: "cut the video into parts",
-            });
-        }
+        limits::check_moments(entry, moments.len())?;
         let spans: Vec<[f64; 2]> = moments.iter().map(|moment| [moment.span.start(), moment.span.end()]).collect();
         let numbers: Vec<f32> = moments.iter().flat_map(|moment| moment.embedding.numbers()).copied().collect();
-        Ok(log::encode(&Meta::Put(entry.clone()), &spans, &log::halves(&numbers)))
+        Encoded::new(&Meta::Put(entry.clone()), &spans, &log::halves(&numbers))
     }
 
-    /// Derives a graph when that is worth it; the one who calls this is the writer.
-    fn derive(&self, how: Settling, progress: &mut dyn FnMut(usize, usize)) -> Result<()> {
+    /// Derives a graph when that is worth it, and says whether it was; the one who calls this is the writer.
+    fn derive(&self, how: Settling, progress: &Progress) -> Result<bool> {
         let state = self.state()?;
         let covered = state.graph.as_ref().map_or(0, |graph| graph.file.rows);
         let rest = state.snapshot.rows() - covered;
@@ -164,34 +255,68 @@ impl Embedded {
         };
         if worth_it {
             let earlier = state.graph.as_deref().filter(|_| how != Settling::Anew);
-            Graph::derive(&self.folder, &state.snapshot, earlier, progress)?;
-            self.stale.store(true, Ordering::Release);
+            Graph::derive(&*self.disk, &self.folder, &state.snapshot, earlier, progress)?;
+            self.wrote();
         }
-        Ok(())
+        Ok(worth_it)
     }
 
-    fn start_writing(&self, path: &Utf8Path) -> Result<Writer> {
-        let lock = self.folder.join(LOCK);
-        let lock_file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
-        let lock_file = lock_file.map_err(SearchError::io("open", &lock))?;
-        match lock_file.try_lock() {
-            Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => return Err(SearchError::Locked { path: self.folder.clone() }),
-            Err(std::fs::TryLockError::Error(source)) => {
-                return Err(SearchError::Io { what: "lock", path: lock, source });
+    /// Becomes the one that writes, in the log that is at the path now.
+    fn start_writing(&self) -> Result<Writer> {
+        let lock = writer::take_lock(&*self.disk, &self.folder)?;
+        writer::clear_unfinished(&*self.disk, &self.folder)?;
+        let path = self.folder.join(LOG);
+        let open = || self.disk.open_to_write(&path).map_err(missing(&self.folder, &path));
+        let reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = open()?;
+        self.read_again(&*log, &reading)?;
+        if self.known().snapshot.head.old {
+            // A log of the first version has no commits: it is written anew, whole, before anything is added.
+            compact::replace(&*self.disk, &self.folder, &self.known().snapshot, &Progress::new())?;
+            log = open()?;
+            self.read_again(&*log, &reading)?;
+            if let Ok(about) = Manifest::read_on(&*self.disk, &self.folder) {
+                // Should this not come about, the manifest names no log, which is allowed.
+                let log = Some(self.known().snapshot.identity());
+                Manifest { layout: LAYOUT, log, ..about }.write_on(&*self.disk, &self.folder)?;
             }
         }
-        let log = OpenOptions::new().read(true).append(true).open(path).map_err(SearchError::io("open", path))?;
-        self.stale.store(true, Ordering::Release);
-        let end = self.state()?.snapshot.end as u64;
-        let unfinished = self.folder.join(compact::UNFINISHED);
-        if unfinished.exists() {
-            std::fs::remove_file(&unfinished).map_err(SearchError::io("remove", &unfinished))?;
+        drop(reading);
+        Writer::start(Arc::clone(&self.disk), &self.folder, log, &self.known().snapshot, lock)
+    }
+}
+
+fn open_log(disk: &dyn Disk, folder: &Utf8Path) -> Result<Box<dyn DiskFile>> {
+    let path = folder.join(LOG);
+    disk.open(&path).map_err(missing(folder, &path))
+}
+
+/// For `map_err` on opening the log.
+fn missing<'a>(folder: &'a Utf8Path, path: &'a Utf8Path) -> impl FnOnce(std::io::Error) -> SearchError + 'a {
+    move |source| match source.kind() {
+        std::io::ErrorKind::NotFound => {
+            SearchError::NoIndex { path: folder.to_owned(), problem: format!("there is no `{LOG}`") }
         }
-        // What an earlier writer left unfinished was never acknowledged.
-        log.set_len(end).map_err(SearchError::io("cut", path))?;
-        log.sync_all().map_err(SearchError::io("write", path))?;
-        Ok(Writer { log, end, _lock: lock_file })
+        _ => SearchError::Io { what: "open", path: path.to_owned(), source },
+    }
+}
+
+/// The manifest beside a log; `None` when there is none that can be read, which is for those to say who need one.
+///
+/// # Errors
+/// When it tells of another log.
+fn described(disk: &dyn Disk, folder: &Utf8Path, snapshot: &Snapshot) -> Result<Option<Manifest>> {
+    let Ok(about) = Manifest::read_on(disk, folder) else { return Ok(None) };
+    let other = |problem: String| SearchError::NoIndex { path: folder.to_owned(), problem };
+    if about.width != snapshot.width() {
+        let (said, found) = (about.width, snapshot.width());
+        return Err(other(format!("its manifest says {said} numbers per embedding, its log {found}")));
+    }
+    match &about.log {
+        Some(said) if *said != snapshot.identity() => {
+            Err(other(format!("its manifest tells of log `{said}`, and there is log `{}`", snapshot.identity())))
+        }
+        _ => Ok(Some(about)),
     }
 }
 
@@ -217,20 +342,22 @@ impl Engine for Embedded {
     }
 
     fn put(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<()> {
-        self.append(&self.record(entry, moments)?)
+        self.append(&[self.record(entry, moments)?])
     }
 
     fn put_all(&self, videos: &[(VideoEntry, Vec<Moment>)]) -> Result<()> {
         let records = videos.par_iter().map(|(entry, moments)| self.record(entry, moments));
-        let records: Vec<Vec<u8>> = records.collect::<Result<_>>()?;
-        if records.is_empty() { Ok(()) } else { self.append(&records.concat()) }
+        let records: Vec<Encoded> = records.collect::<Result<_>>()?;
+        if records.is_empty() { Ok(()) } else { self.append(&records) }
     }
 
     fn note(&self, id: &VideoId, state: VideoState, tags: &[String]) -> Result<bool> {
-        if self.video(id)?.is_none() {
-            return Ok(false);
-        }
-        self.append(&log::encode(&Meta::Note { id: id.clone(), state, tags: tags.to_vec() }, &[], &[]))?;
+        let Some(entry) = self.video(id)? else { return Ok(false) };
+        let tags = tags.to_vec();
+        // Compacting makes one record of the video and the note, which has to be one that can be read.
+        let together = Meta::Put(VideoEntry { state, tags: tags.clone(), ..entry });
+        Encoded::new(&together, &[], &[])?;
+        self.append(&[Encoded::new(&Meta::Note { id: id.clone(), state, tags }, &[], &[])?])?;
         Ok(true)
     }
 
@@ -238,41 +365,43 @@ impl Engine for Embedded {
         if self.video(id)?.is_none() {
             return Ok(false);
         }
-        self.append(&log::encode(&Meta::Remove { id: id.clone() }, &[], &[]))?;
+        self.append(&[Encoded::new(&Meta::Remove { id: id.clone() }, &[], &[])?])?;
         Ok(true)
     }
 
-    fn settle(&self, how: Settling, progress: &mut dyn FnMut(usize, usize)) -> Result<()> {
-        let path = self.folder.join(LOG);
+    fn settle(&self, how: Settling, progress: &Progress) -> Result<()> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if writer.is_none() {
-            *writer = Some(self.start_writing(&path)?);
+            *writer = Some(self.start_writing()?);
         }
         drop(writer);
-        self.derive(how, progress)?;
+        let derived = self.derive(how, progress);
         // Others may write now.
         *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        Ok(())
+        derived.map(drop)
     }
 
-    fn compact(&self, progress: &mut dyn FnMut(usize, usize)) -> Result<()> {
-        let path = self.folder.join(LOG);
+    fn compact(&self, progress: &Progress) -> Result<Compacted> {
         // Nobody else adds anything until the new log is there: the writer is kept for as long as this takes.
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let lock = match writer.take() {
             Some(writer) => writer,
-            None => self.start_writing(&path)?,
+            None => self.start_writing()?,
         };
-        let state = self.state()?;
-        if state.snapshot.waste() > 0 {
-            compact::replace(&self.folder, &path, &state.snapshot, progress)?;
-            self.stale.store(true, Ordering::Release);
+        let before = self.state()?;
+        let mut done = Compacted::default();
+        if before.snapshot.waste() > 0 {
+            compact::replace(&*self.disk, &self.folder, &before.snapshot, progress)?;
+            self.wrote();
+            done.freed = (before.snapshot.end as u64).saturating_sub(self.state()?.snapshot.end as u64);
             // Small collections are looked at one by one, as before.
-            let how = if state.graph.is_some() { Settling::Anew } else { Settling::WhenWorthIt };
-            self.derive(how, progress)?;
+            let how = if before.graph.is_some() { Settling::Anew } else { Settling::WhenWorthIt };
+            if self.derive(how, progress)? {
+                done.graph = Some(self.graph_bytes());
+            }
         }
         drop(lock);
-        Ok(())
+        Ok(done)
     }
 
     fn nearest(&self, query: &Embedding, ask: &Nearest) -> Result<Vec<Hit>> {
@@ -359,23 +488,26 @@ impl Engine for Embedded {
                 }
             }
         }
+        status.damaged = state.snapshot.damage.len() + usize::from(state.snapshot.head_fault.is_some());
         status.waste = Some(state.snapshot.waste() as u64);
         status.bytes = Some(state.snapshot.end as u64 + state.graph.as_ref().map_or(0, |graph| graph.bytes()));
         Ok(status)
     }
 
-    fn verify(&self, progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<Fault>> {
-        let state = self.state()?;
-        let mut faults = Vec::new();
-        let log = self.folder.join(LOG).to_string();
-        state.snapshot.check(progress, &mut |offset, problem| {
-            faults.push(Fault { place: format!("{log} at byte {offset}"), problem });
-        });
-        if let Some(file) = GraphFile::read(&self.folder) {
+    fn verify(&self, progress: &Progress) -> Result<Vec<Fault>> {
+        self.refresh()?;
+        let state = self.known();
+        let log = self.folder.join(LOG);
+        let fault = |damage: super::walk::Damage| Fault {
+            place: format!("{log} at byte {}", damage.offset),
+            problem: damage.problem,
+        };
+        let mut faults: Vec<Fault> = state.snapshot.check(progress)?.into_iter().map(fault).collect();
+        if let Some(file) = GraphFile::read(&*self.disk, &self.folder) {
             let place = self.folder.join(graph::FILE).to_string();
-            if let Some(problem) = file.problem(&self.folder) {
+            if let Some(problem) = file.problem(&*self.disk, &self.folder) {
                 faults.push(Fault { place, problem: format!("the graph it names {problem}") });
-            } else if file.generation == state.snapshot.generation() && !file.fits(&state.snapshot) {
+            } else if file.is_of(&state.snapshot) && !file.fits(&state.snapshot) {
                 faults.push(Fault { place, problem: "the graph covers more moments than the log has".to_owned() });
             }
         }

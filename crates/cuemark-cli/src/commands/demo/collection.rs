@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_bench::leaderboard::{Kind, RunResult};
 use cuemark_bench::matrix::State;
-use cuemark_core::{Moment, Split, Truth, VideoId};
+use cuemark_core::{Moment, Progress, Split, Truth, VideoId};
 use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::{Overwrite, Source};
 use cuemark_models::registry;
@@ -93,7 +93,7 @@ fn add(index: &Index, files: &[Utf8PathBuf], videos: &[VideoId], stop: &dyn Fn()
         index.add_files(files, &options, &mut told, stop)?
     };
     bar.finish_and_clear();
-    index.settle(Settling::WhenWorthIt, &mut |_, _| {})?;
+    index.settle(Settling::WhenWorthIt, &Progress::new())?;
     Ok(added)
 }
 
