@@ -5,6 +5,7 @@ mod create;
 pub mod disk;
 mod embedded;
 mod evenly;
+mod following;
 mod graph;
 pub(crate) mod limits;
 mod log;

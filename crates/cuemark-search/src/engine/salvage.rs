@@ -204,7 +204,17 @@ impl Left {
         let mut records = Vec::new();
         let mut at = ALIGN;
         while at < bytes.len() {
-            let unlisted = || Header::read(&bytes[at..]).map(|header| Listed { offset: at, header, name: 0 });
+            let unlisted = || {
+                let header = Header::read(&bytes[at..])?;
+                let placed = header.placed(at, head.width)?;
+                // A damaged commit holds headers too, behind which no description stands.
+                let is_record = head.old || header.read_meta(bytes, &placed).is_ok();
+                is_record.then_some(Listed { offset: at, header, name: 0 })
+            };
+            if let Some(commit) = Commit::read(&bytes[at..], at as u64) {
+                at += (commit.bytes() / 2) as usize;
+                continue;
+            }
             let record = listed.get(&at).copied().or_else(unlisted);
             let end = record.and_then(|record| Some(record.header.placed(at, head.width)?.end));
             let next = match record.zip(end.filter(|end| *end <= bytes.len())) {

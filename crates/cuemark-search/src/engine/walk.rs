@@ -100,16 +100,17 @@ fn commit_before(bytes: &[u8], head: &Head, end: u64, known: u64) -> Option<Comm
 }
 
 /// The records between two places by their own headers; where none begins, the next one is looked for.
-pub(super) fn by_headers(bytes: &[u8], head: &Head, from: usize, to: usize) -> Vec<Listed> {
+fn by_headers(bytes: &[u8], head: &Head, from: usize, to: usize) -> Vec<Listed> {
     let mut records = Vec::new();
     let mut offset = from;
     while offset < to {
         let header = bytes.get(offset..).and_then(Header::read);
-        let end = header.and_then(|header| header.placed(offset, head.width)).map(|placed| placed.end);
-        match header.zip(end.filter(|end| *end <= to)) {
-            Some((header, end)) => {
+        let placed = header.and_then(|header| header.placed(offset, head.width)).filter(|placed| placed.end <= to);
+        // A damaged commit holds headers too, behind which no description stands.
+        match header.zip(placed).filter(|(header, placed)| header.read_meta(bytes, placed).is_ok()) {
+            Some((header, placed)) => {
                 records.push(Listed { offset, header, name: 0 });
-                offset = end;
+                offset = placed.end;
             }
             None => offset += ALIGN,
         }

@@ -48,6 +48,8 @@ struct World {
     pending: Vec<(Utf8PathBuf, Option<u64>)>,
     inodes: u64,
     operations: usize,
+    /// Which of them wrote to a log.
+    log_writes: Vec<usize>,
     plan: Option<(usize, Fault)>,
     is_off: bool,
     locks: BTreeSet<Utf8PathBuf>,
@@ -73,6 +75,7 @@ impl TestDisk {
             pending: Vec::new(),
             inodes: 0,
             operations: 0,
+            log_writes: Vec::new(),
             plan,
             is_off: false,
             locks: BTreeSet::new(),
@@ -89,6 +92,11 @@ impl TestDisk {
     /// Operations so far.
     pub fn operations(&self) -> usize {
         self.world().operations
+    }
+
+    /// Which operations wrote to a log.
+    pub fn log_writes(&self) -> Vec<usize> {
+        self.world().log_writes.clone()
     }
 
     /// Whether the power is cut.
@@ -314,6 +322,9 @@ impl DiskFile for Open {
         let count = if fault == Some(Fault::Short) { bytes.len().div_ceil(2) } else { bytes.len() };
         let (from, to) = (offset as usize, offset as usize + count);
         let now = world.operations;
+        if world.is_log(self.1) {
+            world.log_writes.push(now);
+        }
         if let Some(inode) = world.files.get_mut(&self.1) {
             inode.data.resize(inode.data.len().max(to), 0);
             inode.data[from..to].copy_from_slice(&bytes[..count]);
