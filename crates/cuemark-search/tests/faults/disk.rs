@@ -13,7 +13,7 @@ const PAGE: usize = 512;
 
 /// What happens at the n-th operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// It fails with this number of an error.
     Errno(i32),
     /// Half of what should be written is.
@@ -24,7 +24,7 @@ pub enum Fault {
 
 /// Ways in which a disk, or an engine, may be broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Broken {
+pub(crate) enum Broken {
     /// Not at all.
     No,
     /// Waiting for the log does not wait: commits are acknowledged before they are on disk.
@@ -37,7 +37,7 @@ pub enum Broken {
 
 /// A disk in memory. Clones are the same disk.
 #[derive(Debug, Clone)]
-pub struct TestDisk(Arc<Mutex<World>>);
+pub(crate) struct TestDisk(Arc<Mutex<World>>);
 
 #[derive(Debug)]
 struct World {
@@ -67,7 +67,7 @@ struct Inode {
 }
 
 impl TestDisk {
-    pub fn new(plan: Option<(usize, Fault)>, broken: Broken) -> Self {
+    pub(crate) fn new(plan: Option<(usize, Fault)>, broken: Broken) -> Self {
         Self(Arc::new(Mutex::new(World {
             files: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -90,50 +90,50 @@ impl TestDisk {
     }
 
     /// Operations so far.
-    pub fn operations(&self) -> usize {
+    pub(crate) fn operations(&self) -> usize {
         self.world().operations
     }
 
     /// Which operations wrote to a log.
-    pub fn log_writes(&self) -> Vec<usize> {
+    pub(crate) fn log_writes(&self) -> Vec<usize> {
         self.world().log_writes.clone()
     }
 
     /// Whether the power is cut.
-    pub fn is_off(&self) -> bool {
+    pub(crate) fn is_off(&self) -> bool {
         self.world().is_off
     }
 
     /// Whether somebody has the lock.
-    pub fn is_locked(&self, path: &Utf8Path) -> bool {
+    pub(crate) fn is_locked(&self, path: &Utf8Path) -> bool {
         self.world().locks.contains(path)
     }
 
     /// Plans a fault so many operations from now.
-    pub fn fail_later(&self, operations: usize, fault: Fault) {
+    pub(crate) fn fail_later(&self, operations: usize, fault: Fault) {
         let mut world = self.world();
         world.plan = Some((world.operations + operations, fault));
     }
 
     /// Whether the planned fault has come.
-    pub fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         let world = self.world();
         world.plan.is_some_and(|(at, _)| world.operations >= at)
     }
 
     /// What no engine should do and one did.
-    pub fn problems(&self) -> Vec<String> {
+    pub(crate) fn problems(&self) -> Vec<String> {
         self.world().problems.clone()
     }
 
     /// Whether a name is there.
-    pub fn has(&self, path: &Utf8Path) -> bool {
+    pub(crate) fn has(&self, path: &Utf8Path) -> bool {
         self.world().names.contains_key(path)
     }
 
     /// The disk as it is after the power has come back: what was waited for, and a part of the rest that `seed` chooses. 0
     /// keeps nothing of the rest and 1 all of it.
-    pub fn after_power_cut(&self, seed: u64) -> Self {
+    pub(crate) fn after_power_cut(&self, seed: u64) -> Self {
         let world = self.world();
         let mut rng = Rng::stream(seed, "power cut");
         let mut keeps = || match seed {

@@ -13,7 +13,7 @@ use cuemark_search::{
 
 use crate::disk::TestDisk;
 
-pub const FOLDER: &str = "/index";
+pub(crate) const FOLDER: &str = "/index";
 const RESCUED: &str = "/rescued";
 const WIDTH: usize = 8;
 
@@ -22,7 +22,7 @@ type Version = (u64, Option<&'static str>);
 
 /// What each video may be. Several things while nobody can tell whether a step that failed happened.
 #[derive(Debug, Clone, Default)]
-pub struct Model(BTreeMap<&'static str, Vec<Option<Version>>>);
+pub(crate) struct Model(BTreeMap<&'static str, Vec<Option<Version>>>);
 
 impl Model {
     fn of(&self, id: &str) -> Vec<Option<Version>> {
@@ -42,12 +42,12 @@ impl Model {
     }
 
     /// Whether something failed whose outcome is open.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.0.values().any(|versions| versions.len() > 1)
     }
 
     /// What an engine has that it must not have, or does not have that it must.
-    pub fn check(&self, engine: &Embedded) -> Result<Option<String>> {
+    pub(crate) fn check(&self, engine: &Embedded) -> Result<Option<String>> {
         for (id, allowed) in &self.0 {
             let found = match (engine.video(&(*id).into())?, engine.moments(&(*id).into())?) {
                 (Some(entry), Some(moments)) => Some((entry, moments)),
@@ -99,14 +99,14 @@ fn manifest() -> Manifest {
 }
 
 /// A life as far as it came.
-pub struct Life {
-    pub model: Model,
+pub(crate) struct Life {
+    pub(crate) model: Model,
     /// What was wrong before it ended.
-    pub problems: Vec<String>,
+    pub(crate) problems: Vec<String>,
 }
 
 /// Lives on `disk` until the end or until the power is cut. A step that fails is not acknowledged, and life goes on.
-pub fn live(disk: &TestDisk) -> Life {
+pub(crate) fn live(disk: &TestDisk) -> Life {
     let mut life = Life { model: Model::default(), problems: Vec::new() };
     let shared: Arc<dyn Disk> = Arc::new(disk.clone());
     let folder = Utf8Path::new(FOLDER);
@@ -122,7 +122,7 @@ pub fn live(disk: &TestDisk) -> Life {
     };
     let reader = open().or_else(|_| open()).ok();
     let model = &mut life.model;
-    let mut look = |model: &Model, disk: &TestDisk, problems: &mut Vec<String>| {
+    let look = |model: &Model, disk: &TestDisk, problems: &mut Vec<String>| {
         let seen = reader.as_ref().map(|reader| reader.refresh().and_then(|()| model.check(reader)));
         if let Some(Ok(Some(problem))) = seen {
             problems.push(format!("a reader: {problem}"));
@@ -195,7 +195,7 @@ pub fn live(disk: &TestDisk) -> Life {
 }
 
 /// What is wrong with what a life left on `disk`, on which everything works again.
-pub fn judge(disk: &TestDisk, life: &Life) -> Vec<String> {
+pub(crate) fn judge(disk: &TestDisk, life: &Life) -> Vec<String> {
     let mut problems = life.problems.clone();
     problems.extend(disk.problems());
     let shared: Arc<dyn Disk> = Arc::new(disk.clone());
@@ -246,7 +246,7 @@ pub fn judge(disk: &TestDisk, life: &Life) -> Vec<String> {
 
 /// Makes a graph again and again on a disk that is full at one operation after the other; how many of them failed. Panics when
 /// something of a graph that failed is left.
-pub fn graphs_on_full_disks(errno: i32) -> usize {
+pub(crate) fn graphs_on_full_disks(errno: i32) -> usize {
     let mut failed = 0;
     for place in 1.. {
         let disk = TestDisk::new(None, crate::disk::Broken::No);
