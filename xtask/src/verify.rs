@@ -39,6 +39,11 @@ pub(crate) const CHECKS: &[Check] = &[
         run: |_| package::verify_notebook(),
     },
     Check {
+        usage: "faults",
+        about: "fail every file operation in the life of an index in every way, and cut the power at each",
+        run: faults,
+    },
+    Check {
         usage: "fuzz [--seconds N]",
         about: "run every fuzz target for N seconds (60 unless told); needs a nightly compiler and cargo-fuzz",
         run: fuzz,
@@ -60,6 +65,12 @@ fn peers(_: &[&str]) -> Result<bool> {
     }
     let python = python::interpreter(&[python::NUMPY, python::SKLEARN])?;
     Ok(watch(Command::new(python).arg(python::peer("golden.py")).arg(shared))?.ok)
+}
+
+fn faults(_: &[&str]) -> Result<bool> {
+    let mut command =
+        cargo(&["test", "--release", "-p", "cuemark-search", "--no-default-features", "--test", "faults"]);
+    Ok(watch(command.env("CUEMARK_FAULTS", "all"))?.ok)
 }
 
 fn fuzz(options: &[&str]) -> Result<bool> {

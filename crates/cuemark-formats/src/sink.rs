@@ -60,10 +60,7 @@ impl WholeFile {
     }
 
     fn start(path: &Utf8Path) -> io::Result<Encoder> {
-        let folder = match path.parent() {
-            Some(parent) if !parent.as_str().is_empty() => parent,
-            _ => Utf8Path::new("."),
-        };
+        let folder = folder_of(path);
         std::fs::create_dir_all(folder)?;
         let buffered = BufWriter::with_capacity(1 << 18, NamedTempFile::new_in(folder)?);
         Ok(match path.extension() {
@@ -89,8 +86,9 @@ impl WholeFile {
             buffered.flush()?;
             let temporary = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
             temporary.as_file().sync_all()?;
-            let file = temporary.persist(&path).map_err(|error| error.error)?;
-            allow_everyone_to_read(&file)
+            allow_everyone_to_read(temporary.as_file())?;
+            temporary.persist(&path).map_err(|error| error.error)?;
+            sync_folder(folder_of(&path))
         })();
         written.map_err(|source| ReadError::Write { path, source })
     }
@@ -144,6 +142,28 @@ impl Write for WholeFile {
             Encoder::Zstd(writer) => writer.flush(),
         }
     }
+}
+
+fn folder_of(path: &Utf8Path) -> &Utf8Path {
+    match path.parent() {
+        Some(parent) if !parent.as_str().is_empty() => parent,
+        _ => Utf8Path::new("."),
+    }
+}
+
+/// Waits until the names in a folder are on disk: the file is, but on many file systems its new name need not be.
+#[cfg(unix)]
+fn sync_folder(folder: &Utf8Path) -> io::Result<()> {
+    match File::open(folder)?.sync_all() {
+        // Some file systems have no such thing for folders.
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        synced => synced,
+    }
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Utf8Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// Temporary files are private; a finished result should be as readable as any other file a program writes.

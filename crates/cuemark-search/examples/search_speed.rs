@@ -52,7 +52,7 @@ fn measure(source: &Embedded, queries: &[Embedding], out: &Utf8Path, size: usize
         }
     }
     let began = Instant::now();
-    engine.settle(Settling::Anew, &mut |_, _| {})?;
+    engine.settle(Settling::Anew, &cuemark_core::Progress::new())?;
     let build = began.elapsed().as_secs_f64();
     drop(engine);
     let engine = Embedded::open(&folder)?;

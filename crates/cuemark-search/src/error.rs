@@ -14,7 +14,7 @@ use cuemark_train::TrainError;
 /// The crate's result.
 pub type Result<T, E = SearchError> = std::result::Result<T, E>;
 
-/// What is wrong, and (through [`Advise`]) what to do about it.
+/// What is wrong, and (through [`Advise::advice`]) what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
     /// A file of the index or a video cannot be read or written.
@@ -45,6 +45,41 @@ pub enum SearchError {
         /// What is wrong there.
         problem: String,
     },
+    /// Another index has come into the place of the one that was open.
+    #[error("the index in `{path}` was replaced by another")]
+    Replaced {
+        /// The index.
+        path: Utf8PathBuf,
+    },
+    /// A log that holds something, without a manifest that says what.
+    #[error("`{path}` holds {holds} and no manifest describes it")]
+    Undescribed {
+        /// The log.
+        path: Utf8PathBuf,
+        /// What is in it.
+        holds: String,
+    },
+    /// A manifest that does not say what made the embeddings.
+    #[error("`{path}` does not say which encoder made the index")]
+    NoEncoder {
+        /// The manifest.
+        path: Utf8PathBuf,
+    },
+    /// More than an index takes.
+    #[error("video `{video}`: {found} {what} are more than the {most} that an index takes")]
+    Limit {
+        /// Its name, shortened when it is long.
+        video: VideoId,
+        /// Of what there is too much.
+        what: &'static str,
+        /// How much.
+        found: usize,
+        /// How much there may be.
+        most: usize,
+    },
+    /// The work was called off.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// Somebody else is writing.
     #[error("`{path}` is being written by another process")]
     Locked {
@@ -102,7 +137,7 @@ pub enum SearchError {
         /// What it said.
         problem: String,
         /// What to do.
-        hint: &'static str,
+        advice: Advice,
     },
     /// From trained models.
     #[cfg(feature = "models")]
@@ -147,18 +182,35 @@ impl SearchError {
 
 impl Advise for SearchError {
     fn advice(&self) -> Option<Advice> {
-        let text = match self {
-            Self::Io { .. } | Self::Width { .. } => return None,
-            Self::NoIndex { .. } => "make one with `cuemark index create DIR --encoder NAME_OR_RUN`",
-            Self::Damaged { .. } => {
-                "`cuemark index verify` lists what is damaged; make the index anew with `cuemark index create --force`"
+        Some(match self {
+            Self::Io { .. } | Self::Width { .. } | Self::Stopped(_) => return None,
+            Self::NoIndex { .. } => Advice::say("make one with ")
+                .run("index create INDEX")
+                .and(", or get back what is left of a damaged one with ")
+                .run("index salvage INDEX"),
+            Self::Damaged { .. } => Advice::command("index verify INDEX")
+                .and(" lists what is damaged, ")
+                .run("index salvage INDEX")
+                .and(" writes a sound index from the rest"),
+            Self::Replaced { .. } => Advice::say("open it again; what was acknowledged before is where it was"),
+            Self::Undescribed { .. } => Advice::command("index salvage INDEX")
+                .and(" writes an index from it; pass ")
+                .set("force")
+                .and(" to replace it by an empty one"),
+            Self::NoEncoder { .. } => {
+                Advice::say("pass ").set_any("encoder", "NAME").and(" with what it was made with")
             }
-            Self::Locked { .. } => "wait until it has finished; searching goes on meanwhile",
-            Self::Url { .. } => {
-                "an index is a folder, `file:DIR`, or `milvus://HOST:PORT/COLLECTION`, there also with `?index=flat&shards=N`"
+            Self::Limit { what: "moments", .. } => Advice::say("cut the video into parts"),
+            Self::Limit { .. } => Advice::say("use fewer and shorter ").set_any("tag", "TAG"),
+            Self::Locked { .. } => Advice::say("wait until it has finished; searching goes on meanwhile"),
+            Self::Url { .. } => Advice::say(
+                "an index is a folder, `file:DIR`, or `milvus://HOST:PORT/COLLECTION`, there also with `?index=flat&shards=N`",
+            ),
+            Self::UnknownVideo { .. } => {
+                Advice::command("index status INDEX").and(" lists those that are, with ").set("videos")
             }
-            Self::UnknownVideo { .. } => "`cuemark index status --videos` lists those that are",
-            Self::Question { hint, .. } | Self::Encoder { hint, .. } | Self::Server { hint, .. } => hint,
+            Self::Server { advice, .. } => advice.clone(),
+            Self::Question { hint, .. } | Self::Encoder { hint, .. } => Advice::say(*hint),
             #[cfg(feature = "models")]
             Self::Train(error) => return error.advice(),
             #[cfg(feature = "models")]
@@ -167,7 +219,6 @@ impl Advise for SearchError {
             Self::Features(error) => return error.advice(),
             Self::Media(error) => return error.advice(),
             Self::Read(error) => return error.advice(),
-        };
-        Some(Advice::say(text))
+        })
     }
 }

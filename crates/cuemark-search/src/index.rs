@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cuemark_core::{Moment, VideoId};
+use cuemark_core::{Moment, Progress, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_media::Stamp;
 use rustc_hash::FxHashMap;
@@ -10,7 +10,9 @@ use rustc_hash::FxHashMap;
 use crate::answer::Background;
 use crate::engine::{self, Settling};
 use crate::manifest::LAYOUT;
-use crate::{Calibration, Embedding, Encoder, Engine, EngineUrl, Fault, Manifest, Result, SearchError, VideoState};
+use crate::{
+    Calibration, Compacted, Embedding, Encoder, Engine, EngineUrl, Fault, Manifest, Result, SearchError, VideoState,
+};
 
 /// Sentences whose embeddings are remembered.
 const REMEMBERED: usize = 4096;
@@ -30,12 +32,21 @@ pub struct Index {
 pub struct Verified {
     /// What is not as it was written.
     pub faults: Vec<Fault>,
-    /// Videos whose file has gone since the last look; they are marked now.
+    /// Videos whose file has gone and that are not marked so yet.
     pub vanished: Vec<VideoId>,
-    /// Videos whose file has come back; they are marked now.
+    /// Videos whose file has come back and that are still marked as gone.
     pub returned: Vec<VideoId>,
     /// Videos whose file has changed since it was indexed.
     pub changed: Vec<VideoId>,
+}
+
+/// What to do about videos whose file has gone or come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Marking {
+    /// Nothing: the index is only read.
+    Look,
+    /// Mark them, so that a video without a file is not found.
+    Mark,
 }
 
 impl Index {
@@ -52,8 +63,9 @@ impl Index {
             encoder: encoder.name().to_owned(),
             width: encoder.width(),
             calibration: encoder.calibration()?.unwrap_or_default(),
+            log: None,
         };
-        let engine = engine::create(url, &manifest, overwrite)?;
+        let (engine, manifest) = engine::create(url, manifest, overwrite)?;
         Ok(Self::of(engine, encoder.into(), manifest))
     }
 
@@ -104,7 +116,7 @@ impl Index {
     ///
     /// # Errors
     /// When the index cannot be written, or its engine leaves this to somebody else.
-    pub fn compact(&self, progress: &mut dyn FnMut(usize, usize)) -> Result<()> {
+    pub fn compact(&self, progress: &Progress) -> Result<Compacted> {
         self.engine.compact(progress)
     }
 
@@ -112,30 +124,31 @@ impl Index {
     ///
     /// # Errors
     /// When the index cannot be written.
-    pub fn settle(&self, how: Settling, progress: &mut dyn FnMut(usize, usize)) -> Result<()> {
+    pub fn settle(&self, how: Settling, progress: &Progress) -> Result<()> {
         self.engine.settle(how, progress)
     }
 
-    /// Marks videos whose file has gone, and those whose file has come back.
+    /// Looks for the files of all videos, and marks those that have gone or come back when told to.
     ///
     /// # Errors
-    /// When the index cannot be written.
-    pub fn look_for_files(&self) -> Result<Verified> {
+    /// When the index cannot be read, or is to be marked and cannot be written.
+    pub fn look_for_files(&self, marking: Marking) -> Result<Verified> {
         let mut verified = Verified::default();
         for entry in self.engine.videos()? {
             let Some(path) = &entry.path else { continue };
-            let there = path.is_file();
-            match (there, entry.state) {
-                (false, VideoState::Present) => {
-                    self.engine.note(&entry.id, VideoState::Vanished, &entry.tags)?;
-                    verified.vanished.push(entry.id);
+            let state = if path.is_file() { VideoState::Present } else { VideoState::Vanished };
+            if state == entry.state {
+                if state == VideoState::Present && Stamp::of(path)? != entry.stamp() {
+                    verified.changed.push(entry.id);
                 }
-                (true, VideoState::Vanished) => {
-                    self.engine.note(&entry.id, VideoState::Present, &entry.tags)?;
-                    verified.returned.push(entry.id);
-                }
-                (true, VideoState::Present) if Stamp::of(path)? != entry.stamp() => verified.changed.push(entry.id),
-                _ => {}
+                continue;
+            }
+            if marking == Marking::Mark {
+                self.engine.note(&entry.id, state, &entry.tags)?;
+            }
+            match state {
+                VideoState::Vanished => verified.vanished.push(entry.id),
+                VideoState::Present => verified.returned.push(entry.id),
             }
         }
         Ok(verified)

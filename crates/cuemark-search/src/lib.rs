@@ -28,11 +28,12 @@ pub use cuemark_media::Partial;
 pub use embedding::{Embedding, dot};
 pub use encoder::{EmbeddedVideo, Encoder};
 pub use engine::{
-    CollectionLayout, Effort, Engine, EngineUrl, Fault, Hit, Moment, Nearest, Settling, Status, VectorIndex,
+    CollectionLayout, Compacted, Effort, Engine, EngineUrl, Fault, Hit, Lost, Moment, Nearest, Salvaged, Settling,
+    Status, VectorIndex, salvage,
 };
 pub use error::{Result, SearchError};
 pub use filter::Filter;
-pub use index::{Index, Verified};
+pub use index::{Index, Marking, Verified};
 pub use manifest::Manifest;
 pub use quality::{Quality, QualityOptions, WayQuality};
 pub use video::{VideoEntry, VideoState};

@@ -1,13 +1,14 @@
 //! What an index is about: the file `index.json` in its folder.
 
 use camino::Utf8Path;
-use cuemark_formats::{Overwrite, WholeFile};
 use serde::{Deserialize, Serialize};
 
+use crate::engine::disk::{Disk, RealDisk, read_small, write_whole};
+use crate::engine::limits;
 use crate::{Calibration, Result, SearchError};
 
-/// The layout that this program writes.
-pub(crate) const LAYOUT: u32 = 1;
+/// The layout that this program writes. It reads the first as well, whose logs have no identity.
+pub(crate) const LAYOUT: u32 = 2;
 
 /// The manifest's name in the folder of an index.
 pub(crate) const FILE: &str = "index.json";
@@ -26,6 +27,10 @@ pub struct Manifest {
     pub width: usize,
     /// From scores to probabilities.
     pub calibration: Calibration,
+    /// The identity of the log that it describes, so that neither is taken for part of another index; `None` where the
+    /// engine has no log, or one of the first version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
 }
 
 impl Manifest {
@@ -34,9 +39,13 @@ impl Manifest {
     /// # Errors
     /// When there is none, or it is of another version.
     pub fn read(folder: &Utf8Path) -> Result<Self> {
+        Self::read_on(&RealDisk, folder)
+    }
+
+    pub(crate) fn read_on(disk: &dyn Disk, folder: &Utf8Path) -> Result<Self> {
         let path = folder.join(FILE);
         let no_index = |problem: String| SearchError::NoIndex { path: folder.to_owned(), problem };
-        let text = match std::fs::read(&path) {
+        let text = match read_small(disk, &path, limits::MANIFEST_BYTES) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(no_index(format!("there is no `{FILE}`")));
@@ -44,17 +53,24 @@ impl Manifest {
             Err(source) => return Err(SearchError::Io { what: "read", path, source }),
         };
         let manifest: Self = serde_json::from_slice(&text).map_err(|error| no_index(format!("`{FILE}`: {error}")))?;
-        if manifest.layout != LAYOUT {
-            return Err(no_index(format!("layout {} of `{FILE}` is not {LAYOUT}", manifest.layout)));
+        if !manifest.has_known_layout() {
+            return Err(no_index(format!("layout {} of `{FILE}` is not 1 to {LAYOUT}", manifest.layout)));
         }
-        if manifest.width == 0 || manifest.width > 1 << 16 {
+        if manifest.width == 0 || manifest.width > limits::WIDTH {
             return Err(no_index(format!("`{FILE}`: width {} cannot be", manifest.width)));
         }
         Ok(manifest)
     }
 
-    pub(crate) fn write(&self, folder: &Utf8Path, overwrite: Overwrite) -> Result<()> {
-        let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        Ok(WholeFile::write_all_to(folder.join(FILE), overwrite, format!("{text}\n").as_bytes())?)
+    /// Whether it is of a layout that this program reads.
+    pub(crate) fn has_known_layout(&self) -> bool {
+        (1..=LAYOUT).contains(&self.layout)
+    }
+
+    /// Puts the manifest in the folder, in place of an earlier one.
+    pub(crate) fn write_on(&self, disk: &dyn Disk, folder: &Utf8Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self).unwrap_or_default() + "\n";
+        let written = write_whole(disk, folder, "index.part", FILE, text.as_bytes());
+        written.map_err(SearchError::io("write", &folder.join(FILE)))
     }
 }

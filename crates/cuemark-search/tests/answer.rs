@@ -7,7 +7,8 @@ use camino::Utf8PathBuf;
 use cuemark_core::{Advise as _, Dialect, Moment as Place, Progress, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
-    AddOptions, Embedding, EngineUrl, Filter, Index, Moment, Question, SearchError, Stages, VideoEntry, VideoState,
+    AddOptions, Embedding, EngineUrl, Filter, Index, Marking, Moment, Question, SearchError, Stages, VideoEntry,
+    VideoState,
 };
 
 fn index() -> (tempfile::TempDir, Index) {
@@ -164,9 +165,9 @@ fn vanished_files_are_marked_and_no_longer_found() {
     entry.path = Some(file.clone());
     let moments = index.engine().moments(&entry.id).unwrap().unwrap();
     index.engine().put(&entry, &moments).unwrap();
-    assert_eq!(index.look_for_files().unwrap().changed, ["one".into()]);
+    assert_eq!(index.look_for_files(Marking::Mark).unwrap().changed, ["one".into()]);
     std::fs::remove_file(&file).unwrap();
-    assert_eq!(index.look_for_files().unwrap().vanished, ["one".into()]);
+    assert_eq!(index.look_for_files(Marking::Mark).unwrap().vanished, ["one".into()]);
     assert_eq!(index.engine().video(&"one".into()).unwrap().unwrap().state, VideoState::Vanished);
     assert_eq!(places(&index, &Question::new("red ball spins"))[0].0, "two");
 }

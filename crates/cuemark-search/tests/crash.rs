@@ -7,10 +7,12 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Rng, Span, VideoId};
+use cuemark_core::{Progress, Rng, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::Embedded;
-use cuemark_search::{Effort, Embedding, Engine, Filter, Moment, Nearest, Settling, VideoEntry, VideoState};
+use cuemark_search::{
+    Effort, Embedding, Engine, Filter, Moment, Nearest, SearchError, Settling, VideoEntry, VideoState,
+};
 
 /// Says to the child where to write.
 const FOLDER: &str = "CUEMARK_CRASH_FOLDER";
@@ -56,7 +58,7 @@ fn child_that_is_killed() {
             writeln!(out, "removed {}", video - 5).unwrap();
         }
         if video % 7 == 3 {
-            engine.settle(Settling::Fully, &mut |_, _| {}).unwrap();
+            engine.settle(Settling::Fully, &Progress::new()).unwrap();
         }
         out.flush().unwrap();
     }
@@ -94,7 +96,7 @@ fn child_that_is_killed_compacting() {
         let waste = engine.status().unwrap().waste;
         writeln!(out, "put {video}").unwrap();
         out.flush().unwrap();
-        engine.compact(&mut |_, _| {}).unwrap();
+        engine.compact(&Progress::new()).unwrap();
         assert!(waste > Some(0));
         assert_eq!(engine.status().unwrap().waste, Some(0));
         writeln!(out, "compacted {round}").unwrap();
@@ -112,7 +114,7 @@ fn a_compaction_killed_at_forty_random_points_loses_nothing() {
     let engine = Embedded::create(&folder, WIDTH, Overwrite::Never).unwrap();
     let all: Vec<_> = (0..COMPACTED).map(|video| (entry(video), moments(video))).collect();
     engine.put_all(&all).unwrap();
-    engine.settle(Settling::Fully, &mut |_, _| {}).unwrap();
+    engine.settle(Settling::Fully, &Progress::new()).unwrap();
     drop(engine);
     let put: BTreeSet<usize> = (0..COMPACTED).collect();
     let mut rng = Rng::new(12);
@@ -128,8 +130,75 @@ fn a_compaction_killed_at_forty_random_points_loses_nothing() {
     }
     assert!(compacted > 0, "no compaction was finished");
     let engine = Embedded::open(&folder).unwrap();
-    engine.compact(&mut |_, _| {}).unwrap();
+    engine.compact(&Progress::new()).unwrap();
     assert!(!folder.join("moments.part").exists(), "a writer removes what an earlier one left");
+}
+
+/// The child: makes an index in a folder of its own by force, puts a video and goes on with the next folder.
+#[test]
+fn child_that_is_killed_creating() {
+    let Ok(folder) = std::env::var(FOLDER) else { return };
+    let mut out = std::io::stdout();
+    for round in 0.. {
+        let engine = Embedded::create(Utf8Path::new(&folder), WIDTH, Overwrite::Force).unwrap();
+        engine.put(&entry(round), &moments(round)).unwrap();
+        engine.remove(&entry(round + 1).id).unwrap();
+        engine.put(&entry(round + 1), &moments(round + 1)).unwrap();
+        engine.settle(Settling::Fully, &Progress::new()).unwrap();
+        writeln!(out, "put {round}").unwrap();
+        out.flush().unwrap();
+    }
+}
+
+#[test]
+fn an_index_whose_making_was_killed_at_thirty_random_points_opens_or_can_be_made() {
+    let guard = tempfile::tempdir().unwrap();
+    let folder = Utf8PathBuf::from_path_buf(guard.path().join("index")).unwrap();
+    let mut rng = Rng::new(13);
+    for kill in 0..30 {
+        said_before_killed("child_that_is_killed_creating", &folder, rng.below(10_000));
+        let engine = Embedded::open(&folder).unwrap();
+        assert_eq!(engine.verify(&Progress::new()).unwrap(), [], "after kill {kill}");
+        // Whole videos or none, whatever was being made.
+        for entry in engine.videos().unwrap() {
+            assert_eq!(engine.moments(&entry.id).unwrap().unwrap().len(), MOMENTS, "after kill {kill}");
+        }
+        engine.put(&entry(0), &moments(0)).unwrap();
+    }
+}
+
+#[test]
+fn one_that_compacts_and_one_that_makes_the_index_anew_do_not_harm_each_other() {
+    let guard = tempfile::tempdir().unwrap();
+    let folder = Utf8PathBuf::from_path_buf(guard.path().join("index")).unwrap();
+    let engine = Embedded::create(&folder, WIDTH, Overwrite::Never).unwrap();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let is_over = &is_over;
+    std::thread::scope(|scope| {
+        let folder = &folder;
+        scope.spawn(move || {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                let made = Embedded::create(folder, WIDTH, Overwrite::Force);
+                assert!(made.is_ok() || matches!(made, Err(SearchError::Locked { .. })));
+            }
+        });
+        let mut locked = 0;
+        for round in 0..200 {
+            let done = engine
+                .put(&entry(round), &moments(round))
+                .and_then(|()| engine.put(&entry(round), &moments(round)))
+                .and_then(|()| engine.compact(&Progress::new()));
+            match done {
+                // From the first put until the compaction is over nobody else makes anything.
+                Ok(_) => locked += 1,
+                Err(SearchError::Locked { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(locked > 0);
+    });
+    assert_eq!(Embedded::open(&folder).unwrap().verify(&Progress::new()).unwrap(), []);
 }
 
 /// The number that a line gives behind `word`; the harness puts its own words in front of the first line.
@@ -166,7 +235,7 @@ fn said_before_killed(child: &str, folder: &Utf8Path, microseconds: usize) -> Ve
 
 fn check(folder: &Utf8Path, put: &BTreeSet<usize>, removed: &BTreeSet<usize>, kill: usize) {
     let engine = Embedded::open(folder).unwrap();
-    assert_eq!(engine.verify(&mut |_, _| {}).unwrap(), [], "after kill {kill}");
+    assert_eq!(engine.verify(&Progress::new()).unwrap(), [], "after kill {kill}");
     for video in put.iter().rev().take(8).chain(put.iter().step_by(13)) {
         let id = entry(*video).id;
         let found = engine.moments(&id).unwrap();

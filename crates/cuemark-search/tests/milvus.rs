@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Advise as _, Dialect};
-use cuemark_core::{Rng, Span, VideoId};
+use cuemark_core::{Advise as _, Dialect, Progress, Rng, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::{Embedded, Milvus};
 use cuemark_search::{
@@ -77,6 +76,7 @@ impl Server {
             encoder: "none".to_owned(),
             width: WIDTH,
             calibration: Calibration::default(),
+            log: None,
         };
         Milvus::create(&self.url(collection), &manifest, Overwrite::Never).unwrap()
     }
@@ -217,7 +217,7 @@ fn the_catalogue_agrees(embedded: &Embedded, server: &Milvus) {
     assert_eq!((status.videos, status.vanished, status.moments), (VIDEOS, 0, VIDEOS * PER_VIDEO));
     assert_eq!(server.sample(500).unwrap().len(), 500);
     assert_eq!(server.sample(500).unwrap(), server.sample(500).unwrap());
-    assert_eq!(server.verify(&mut |_, _| {}).unwrap(), []);
+    assert_eq!(server.verify(&Progress::new()).unwrap(), []);
 }
 
 /// Replacing, marking, removing, and names that are meant to break out of a condition.
@@ -258,7 +258,7 @@ fn changes_are_seen(server: &Milvus) {
     assert!(!found(&second[7]));
     assert!(!server.note(&entry.id, VideoState::Present, &[]).unwrap());
     assert_eq!(server.videos().unwrap().len(), VIDEOS);
-    assert_eq!(server.verify(&mut |_, _| {}).unwrap(), []);
+    assert_eq!(server.verify(&Progress::new()).unwrap(), []);
 }
 
 fn wrong_widths_and_addresses_are_refused(server: &Server, engine: &Milvus) {
@@ -335,8 +335,8 @@ fn nothing_acknowledged_is_lost(server: &mut Server) {
         }
         writer.join().unwrap();
     });
-    assert_eq!(engine.verify(&mut |_, _| {}).unwrap(), []);
-    engine.settle(Settling::Anew, &mut |_, _| {}).unwrap();
+    assert_eq!(engine.verify(&Progress::new()).unwrap(), []);
+    engine.settle(Settling::Anew, &Progress::new()).unwrap();
     let status = engine.status().unwrap();
     assert_eq!((status.videos, status.moments), (PUTS, MOMENTS * PUTS));
     for video in 0..PUTS {
@@ -363,7 +363,7 @@ fn a_real_server_gives_the_same_answers_and_loses_nothing_when_killed() {
         hnsw.put(entry, moments).unwrap();
     }
     for engine in [&embedded as &dyn Engine, &hnsw] {
-        engine.settle(Settling::Fully, &mut |_, _| {}).unwrap();
+        engine.settle(Settling::Fully, &Progress::new()).unwrap();
         assert!(engine.status().unwrap().in_graph > VIDEOS * PER_VIDEO / 2, "{}", engine.url());
     }
     let queries = queries(&collection, 1000);

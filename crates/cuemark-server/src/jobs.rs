@@ -117,7 +117,7 @@ impl Job {
                 state.partial = added.partial;
                 state.phase = Phase::Settling;
             });
-            index.settle(Settling::WhenWorthIt, &mut |_, _| {})
+            index.settle(Settling::WhenWorthIt, &cuemark_core::Progress::new())
         });
         self.state.send_modify(|state| match done {
             Ok(()) if self.progress.is_stopped() => state.phase = Phase::Stopped,

@@ -53,7 +53,7 @@ impl From<SearchError> for Problem {
     fn from(error: SearchError) -> Self {
         let status = match &error {
             SearchError::UnknownVideo { .. } => StatusCode::NOT_FOUND,
-            SearchError::Question { .. } => StatusCode::BAD_REQUEST,
+            SearchError::Question { .. } | SearchError::Limit { .. } => StatusCode::BAD_REQUEST,
             SearchError::Locked { .. } => StatusCode::CONFLICT,
             SearchError::Server { .. } => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,

@@ -87,7 +87,7 @@ fn running(token: Option<&str>) -> Running {
         };
         index.engine().put(&entry, &moments).unwrap();
     }
-    index.settle(cuemark_search::Settling::WhenWorthIt, &mut |_, _| {}).unwrap();
+    index.settle(cuemark_search::Settling::WhenWorthIt, &Progress::new()).unwrap();
     let options = ServerOptions {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         token: token.map(str::to_owned),

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use camino::Utf8Path;
-use cuemark_core::{Span, VideoId};
+use cuemark_core::{Progress, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::Embedded;
 use cuemark_search::{Effort, Embedding, Engine as _, Filter, Moment, Nearest, Settling, VideoEntry, VideoState};
@@ -31,7 +31,7 @@ pub fn build(moments: &Vectors, folder: &Utf8Path) -> anyhow::Result<Ours> {
         };
         engine.put(&entry, &of_video.map(moment).collect::<anyhow::Result<Vec<_>>>()?)?;
     }
-    engine.settle(Settling::Fully, &mut |_, _| {})?;
+    engine.settle(Settling::Fully, &Progress::new())?;
     Ok(Ours(engine))
 }
 
@@ -41,7 +41,7 @@ pub fn open(folder: &Utf8Path) -> anyhow::Result<Ours> {
 
 impl Built for Ours {
     fn rewrite(&mut self) -> anyhow::Result<()> {
-        Ok(self.0.settle(Settling::Anew, &mut |_, _| {})?)
+        Ok(self.0.settle(Settling::Anew, &Progress::new())?)
     }
 }
 

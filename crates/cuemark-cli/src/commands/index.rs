@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use clap::Subcommand;
 use cuemark_core::{Progress, VideoId, printable};
-use cuemark_search::{AddOptions, EngineUrl, Index, Settling, VideoState, encoder};
+use cuemark_search::{AddOptions, EngineUrl, Index, Marking, Settling, VideoState, encoder, salvage};
 use serde_json::json;
 
 use crate::commands::index_eval;
@@ -62,13 +62,14 @@ pub(crate) enum Action {
         #[command(flatten)]
         print: Print,
     },
-    /// Read everything, compare it with its checksums, look for the files; exit 1 when something is wrong.
+    /// Read everything, compare it with its checksums, look for the files; exit 1 when something is damaged.
     ///
-    /// A video whose file has gone is marked and no longer found; one whose file has come back is found again.
+    /// Nothing is written, so this works on a read-only or full disk and beside a writer.
     Verify {
         #[command(flatten)]
         index: IndexArg,
-        /// Derive what makes search fast from scratch.
+        /// Derive what makes search fast from scratch, and mark videos whose file has gone (they are not found any more) or
+        /// come back.
         #[arg(long)]
         repair: bool,
         #[command(flatten)]
@@ -82,6 +83,25 @@ pub(crate) enum Action {
         index: IndexArg,
         #[command(flatten)]
         print: Print,
+    },
+    /// Write a sound index from everything that is left of a damaged one, which is only read.
+    ///
+    /// Says what is kept, what is lost and why, and what had to be assumed where the head of the log or the manifest cannot
+    /// be read.
+    Salvage {
+        /// The folder of the damaged index.
+        #[arg(value_name = "INDEX")]
+        index: String,
+        /// The folder of the new one.
+        #[arg(long, value_name = "INDEX")]
+        out: String,
+        /// What made the embeddings, for an index whose manifest does not say so any more.
+        #[arg(long, value_name = "NAME|RUN_DIR")]
+        encoder: Option<String>,
+        #[command(flatten)]
+        print: Print,
+        #[command(flatten)]
+        force: Force,
     },
     Eval(index_eval::Args),
 }
@@ -143,6 +163,9 @@ pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
         Action::Status { index, videos, print } => status(&index, videos, print),
         Action::Verify { index, repair, print } => verify(&index, repair, print),
         Action::Compact { index, print } => compact(&index, print),
+        Action::Salvage { index, out, encoder, print, force } => {
+            rescue(&index, &out, encoder.as_deref(), print, &force)
+        }
         Action::Eval(args) => index_eval::run(&args),
     }
 }
@@ -171,13 +194,8 @@ fn add_all(index: &Index, add: &AddArgs, print: Print) -> anyhow::Result<Outcome
         Some(store) => Ok(index.add_stored(&stored_videos(store, &add.only)?, &options, &progress)?),
         None => anyhow::Ok(index.add_files(&add.videos, &options, &progress)?),
     })?;
-    let bar = progress::bar(0, "making it fast");
-    index.settle(Settling::WhenWorthIt, &mut |done, all| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-    })?;
-    bar.finish_and_clear();
     let stopped = progress.is_stopped();
+    index.settle(Settling::WhenWorthIt, &Progress::new())?;
     let status = index.engine().status()?;
     let outcome = print.result(&json!({ "added": added, "status": status, "stopped": stopped }), || {
         let mut text = format!(
@@ -251,6 +269,9 @@ fn status(index: &IndexArg, list: bool, print: Print) -> anyhow::Result<Outcome>
         if status.waste.is_some() {
             rows.push(vec!["dead".to_owned(), thousands(status.dead)]);
         }
+        if status.damaged > 0 {
+            rows.push(vec!["damaged".to_owned(), format!("{} (see `index verify`)", thousands(status.damaged))]);
+        }
         for (what, bytes) in [("on disk", status.bytes), ("of that wasted", status.waste)] {
             rows.extend(bytes.map(|bytes| vec![what.to_owned(), megabytes(bytes)]));
         }
@@ -271,33 +292,54 @@ fn megabytes(bytes: u64) -> String {
 
 fn compact(index: &IndexArg, print: Print) -> anyhow::Result<Outcome> {
     let opened = index.open(None)?;
-    let before = opened.engine().status()?;
-    let bar = progress::bar(0, "compacting");
-    opened.compact(&mut |done, all| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-    })?;
-    bar.finish_and_clear();
+    let done = progress::stoppable(|progress| opened.compact(progress))?;
     let after = opened.engine().status()?;
-    let freed = before.bytes.unwrap_or(0).saturating_sub(after.bytes.unwrap_or(0));
-    print.result(&json!({ "freed": freed, "status": after }), || match freed {
-        0 => "nothing is wasted".to_owned(),
-        freed => format!("gave back {}; {} are left", megabytes(freed), megabytes(after.bytes.unwrap_or(0))),
+    print.result(&json!({ "freed": done.freed, "graph": done.graph, "status": after }), || {
+        let mut text = match done.freed {
+            0 => "nothing is wasted".to_owned(),
+            freed => format!("gave back {} of the log", megabytes(freed)),
+        };
+        if let Some(graph) = done.graph {
+            text += &format!(", made a graph of {}", megabytes(graph));
+        }
+        format!("{text}; {} are on disk", megabytes(after.bytes.unwrap_or(0)))
     })
+}
+
+fn rescue(from: &str, to: &str, encoder: Option<&str>, print: Print, force: &Force) -> anyhow::Result<Outcome> {
+    let folder = |name: &str| match name.parse()? {
+        EngineUrl::File(folder) => Ok(folder),
+        EngineUrl::Milvus { .. } => Err(anyhow::anyhow!("`{name}` is on a server; only folders can be salvaged")),
+    };
+    let (from, to) = (folder(from)?, folder(to)?);
+    let done = progress::stoppable(|progress| salvage(&from, &to, encoder, force.overwrite(), progress))?;
+    let outcome = print.result(&done, || {
+        let mut lines: Vec<String> = done.assumed.iter().map(|assumed| format!("assumed {assumed}")).collect();
+        for lost in &done.lost {
+            let video = lost.video.as_ref().map_or_else(|| "a record".to_owned(), |video| format!("`{video}`"));
+            lines.push(format!("lost {video} at byte {}: {}", lost.offset, lost.why));
+        }
+        lines.push(format!(
+            "kept {} moments of {} videos in {to}, lost {} records",
+            thousands(done.moments),
+            thousands(done.videos),
+            thousands(done.lost.len())
+        ));
+        lines.join("\n")
+    })?;
+    Ok(if done.lost.is_empty() { outcome } else { outcome.with_problems() })
 }
 
 fn verify(index: &IndexArg, repair: bool, print: Print) -> anyhow::Result<Outcome> {
     let opened = index.open(None)?;
-    let bar = progress::bar(0, "reading");
-    let faults = opened.engine().verify(&mut |done, all| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
+    let verified = progress::stoppable(|progress| -> cuemark_search::Result<_> {
+        let faults = opened.engine().verify(progress)?;
+        let verified = opened.look_for_files(if repair { Marking::Mark } else { Marking::Look })?;
+        if repair {
+            opened.settle(Settling::Anew, progress)?;
+        }
+        Ok(cuemark_search::Verified { faults, ..verified })
     })?;
-    bar.finish_and_clear();
-    let mut verified = opened.look_for_files()?;
-    verified.faults = faults;
-    let how = if repair { Settling::Anew } else { Settling::WhenWorthIt };
-    opened.settle(how, &mut |_, _| {})?;
     let status = opened.engine().status()?;
     let sound = verified.faults.is_empty();
     let outcome = print.result(&json!({ "sound": sound, "verified": verified, "status": status }), || {

@@ -1,160 +1,130 @@
 //! The engine that needs nothing else: a folder with a log and a graph.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Span, VideoId};
-use cuemark_formats::{Overwrite, WholeFile};
+use camino::Utf8Path;
+use cuemark_core::{Progress, Span, VideoId};
+use cuemark_formats::Overwrite;
 use rayon::prelude::*;
 
+use super::disk::{Disk, RealDisk};
+use super::following::{Followed, missing};
 use super::graph::{self, Graph, GraphFile};
-use super::log::{self, Head, Meta};
-use super::snapshot::{Put, Snapshot, widen};
-use super::{Effort, Engine, EngineUrl, Fault, Hit, Moment, Nearest, Settling, Status, compact, evenly, looking, rank};
-use crate::{Embedding, Result, SearchError, VideoEntry, VideoState};
+use super::log::{self, Encoded, Meta};
+use super::snapshot::{Put, widen};
+use super::writer::{self, Writer};
+use super::{
+    Compacted, Effort, Engine, EngineUrl, Fault, Hit, LOG, Moment, Nearest, Settling, Status, compact, create, evenly,
+    limits, looking, rank,
+};
+use crate::manifest::LAYOUT;
+use crate::{Embedding, Manifest, Result, SearchError, VideoEntry, VideoState};
 
-/// The log's name in the folder.
-const LOG: &str = "moments.log";
-/// The name of the file that a writer locks.
-const LOCK: &str = "lock";
 /// Moments that are looked at one by one rather than put into a graph.
 const FEW: usize = 20_000;
 /// Candidates that the graph proposes at least; they are scored again with the log's numbers.
 const EXPANSION: usize = 256;
 
-/// The engine that needs nothing else: a folder with a log and a graph. Many may read while one writes.
+/// The engine that needs nothing else: a folder with a log and a graph. Many may read while one writes; what others commit is
+/// seen by the next question that comes a quarter of a second later.
 pub struct Embedded {
-    folder: Utf8PathBuf,
-    state: RwLock<Arc<State>>,
-    /// Whether the log has grown since `state` was read.
-    stale: AtomicBool,
+    index: Followed,
     writer: Mutex<Option<Writer>>,
 }
 
-struct State {
-    snapshot: Snapshot,
-    graph: Option<Arc<Graph>>,
-}
-
-/// The one that may append; the lock lasts as long as it lives.
-struct Writer {
-    log: File,
-    end: u64,
-    _lock: File,
-}
-
 impl Embedded {
-    /// Makes an empty engine in `folder`.
+    /// Makes an empty engine in `folder`, without a manifest.
     ///
     /// # Errors
-    /// When there is one already and it may not be replaced, or the folder cannot be written.
+    /// When there is one already that holds anything and it may not be replaced, somebody is writing there, or the folder
+    /// cannot be written.
     pub fn create(folder: &Utf8Path, width: usize, overwrite: Overwrite) -> Result<Self> {
-        std::fs::create_dir_all(folder).map_err(SearchError::io("make", folder))?;
-        WholeFile::write_all_to(folder.join(LOG), overwrite, &log::head(Head { width, generation: 0 }))?;
-        if folder.join(graph::FILE).exists() {
-            // A graph of the log that was replaced.
-            std::fs::remove_file(folder.join(graph::FILE))
-                .map_err(SearchError::io("remove", &folder.join(graph::FILE)))?;
-        }
-        Self::open(folder)
+        Self::create_on(Arc::new(RealDisk), folder, width, overwrite)
+    }
+
+    /// As [`Embedded::create`], on another disk.
+    ///
+    /// # Errors
+    /// As [`Embedded::create`].
+    pub fn create_on(disk: Arc<dyn Disk>, folder: &Utf8Path, width: usize, overwrite: Overwrite) -> Result<Self> {
+        create::create(&*disk, folder, width, None, overwrite)?;
+        Self::open_on(disk, folder)
+    }
+
+    /// Makes an empty engine in `folder` and the manifest that describes it, which is returned with the log's identity.
+    ///
+    /// # Errors
+    /// As [`Embedded::create`], and when there is a manifest already and it may not be replaced.
+    pub fn create_described(
+        disk: Arc<dyn Disk>,
+        folder: &Utf8Path,
+        about: &Manifest,
+        overwrite: Overwrite,
+    ) -> Result<(Self, Manifest)> {
+        let written = create::create(&*disk, folder, about.width, Some(about), overwrite)?;
+        Ok((Self::open_on(disk, folder)?, written.unwrap_or_else(|| about.clone())))
     }
 
     /// Opens the engine in `folder`.
     ///
     /// # Errors
-    /// When there is none, or its log is damaged.
+    /// When there is none, its manifest tells of another log, or the log cannot be read.
     pub fn open(folder: &Utf8Path) -> Result<Self> {
-        let path = folder.join(LOG);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let problem = format!("there is no `{LOG}`");
-                return Err(SearchError::NoIndex { path: folder.to_owned(), problem });
-            }
-            Err(source) => return Err(SearchError::Io { what: "open", path, source }),
-        };
-        let snapshot = Snapshot::read(&file, &path)?;
-        let graph = Graph::open(folder, &snapshot).map(Arc::new);
-        Ok(Self {
-            folder: folder.to_owned(),
-            state: RwLock::new(Arc::new(State { snapshot, graph })),
-            stale: AtomicBool::new(false),
-            writer: Mutex::new(None),
-        })
+        Self::open_on(Arc::new(RealDisk), folder)
     }
 
-    /// Looks whether another process has added something.
+    /// As [`Embedded::open`], on another disk.
+    ///
+    /// # Errors
+    /// As [`Embedded::open`].
+    pub fn open_on(disk: Arc<dyn Disk>, folder: &Utf8Path) -> Result<Self> {
+        Ok(Self { index: Followed::open(disk, folder)?, writer: Mutex::default() })
+    }
+
+    /// Looks now whether another process has changed something, however short a time ago the last look was.
     ///
     /// # Errors
     /// When the log cannot be read any more.
     pub fn refresh(&self) -> Result<()> {
-        self.stale.store(true, Ordering::Release);
-        self.state().map(drop)
+        self.index.refresh()
     }
 
     /// Bytes of memory that the graph takes when all of it is in use; 0 without one.
     pub fn graph_bytes(&self) -> u64 {
-        self.state().ok().and_then(|state| state.graph.as_ref().map(|graph| graph.bytes())).unwrap_or(0)
+        self.index.state().ok().and_then(|state| state.graph.as_ref().map(|graph| graph.bytes())).unwrap_or(0)
     }
 
-    fn state(&self) -> Result<Arc<State>> {
-        if self.stale.swap(false, Ordering::AcqRel) {
-            let path = self.folder.join(LOG);
-            let file = File::open(&path).map_err(SearchError::io("open", &path))?;
-            let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-            let snapshot = state.snapshot.refreshed(&file, &path)?;
-            let named = GraphFile::read(&self.folder);
-            let known =
-                state.graph.as_ref().filter(|graph| Some(&graph.file) == named.as_ref() && graph.file.fits(&snapshot));
-            let graph = known.cloned().or_else(|| Graph::open(&self.folder, &snapshot).map(Arc::new));
-            *state = Arc::new(State { snapshot, graph });
-        }
-        Ok(Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner)))
-    }
-
-    /// Appends one record and waits until it is on disk.
-    fn append(&self, record: &[u8]) -> Result<()> {
-        let path = self.folder.join(LOG);
+    /// Appends records as one batch and waits until they are on disk.
+    fn append(&self, records: &[Encoded]) -> Result<()> {
         let mut guard = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let writer = match guard.as_mut() {
             Some(writer) => writer,
-            None => guard.insert(self.start_writing(&path)?),
+            None => guard.insert(self.start_writing()?),
         };
-        let written = writer.log.write_all(record).and_then(|()| writer.log.sync_data());
-        if let Err(source) = written {
-            // Whatever has arrived of it must not be taken for a record.
-            let _ = writer.log.set_len(writer.end);
+        let appended = writer.append(records);
+        // Also after a failure: a batch for which only waiting failed may be there.
+        self.index.wrote();
+        if appended.is_err() {
             *guard = None;
-            return Err(SearchError::Io { what: "write", path, source });
         }
-        writer.end += record.len() as u64;
-        self.stale.store(true, Ordering::Release);
-        Ok(())
+        appended
     }
 
     /// A video and its moments as one record.
-    fn record(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<Vec<u8>> {
+    fn record(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<Encoded> {
         let expected = self.width();
         if let Some(wrong) = moments.iter().find(|moment| moment.embedding.width() != expected) {
             return Err(SearchError::Width { expected, found: wrong.embedding.width() });
         }
-        if moments.len() > log::MOST_ROWS {
-            return Err(SearchError::Question {
-                problem: format!("video `{}` has {} moments, more than an index holds of one", entry.id, moments.len()),
-                hint: "cut the video into parts",
-            });
-        }
+        limits::check_moments(entry, moments.len())?;
         let spans: Vec<[f64; 2]> = moments.iter().map(|moment| [moment.span.start(), moment.span.end()]).collect();
         let numbers: Vec<f32> = moments.iter().flat_map(|moment| moment.embedding.numbers()).copied().collect();
-        Ok(log::encode(&Meta::Put(entry.clone()), &spans, &log::halves(&numbers)))
+        Encoded::new(&Meta::Put(entry.clone()), &spans, &log::halves(&numbers))
     }
 
-    /// Derives a graph when that is worth it; the one who calls this is the writer.
-    fn derive(&self, how: Settling, progress: &mut dyn FnMut(usize, usize)) -> Result<()> {
-        let state = self.state()?;
+    /// Derives a graph when that is worth it, and says whether it was; the one who calls this is the writer.
+    fn derive(&self, how: Settling, progress: &Progress) -> Result<bool> {
+        let state = self.index.state()?;
         let covered = state.graph.as_ref().map_or(0, |graph| graph.file.rows);
         let rest = state.snapshot.rows() - covered;
         let worth_it = match how {
@@ -164,48 +134,48 @@ impl Embedded {
         };
         if worth_it {
             let earlier = state.graph.as_deref().filter(|_| how != Settling::Anew);
-            Graph::derive(&self.folder, &state.snapshot, earlier, progress)?;
-            self.stale.store(true, Ordering::Release);
+            Graph::derive(&*self.index.disk, &self.index.folder, &state.snapshot, earlier, progress)?;
+            self.index.wrote();
         }
-        Ok(())
+        Ok(worth_it)
     }
 
-    fn start_writing(&self, path: &Utf8Path) -> Result<Writer> {
-        let lock = self.folder.join(LOCK);
-        let lock_file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
-        let lock_file = lock_file.map_err(SearchError::io("open", &lock))?;
-        match lock_file.try_lock() {
-            Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => return Err(SearchError::Locked { path: self.folder.clone() }),
-            Err(std::fs::TryLockError::Error(source)) => {
-                return Err(SearchError::Io { what: "lock", path: lock, source });
+    /// Becomes the one that writes, in the log that is at the path now.
+    fn start_writing(&self) -> Result<Writer> {
+        let lock = writer::take_lock(&*self.index.disk, &self.index.folder)?;
+        writer::clear_unfinished(&*self.index.disk, &self.index.folder)?;
+        let path = self.index.folder.join(LOG);
+        let open = || self.index.disk.open_to_write(&path).map_err(missing(&self.index.folder, &path));
+        let reading = self.index.reading();
+        let mut log = open()?;
+        self.index.read_again(&*log, &reading)?;
+        if self.index.known().snapshot.head.old {
+            // A log of the first version has no commits: it is written anew, whole, before anything is added.
+            compact::replace(&*self.index.disk, &self.index.folder, &self.index.known().snapshot, &Progress::new())?;
+            log = open()?;
+            self.index.read_again(&*log, &reading)?;
+            if let Ok(about) = Manifest::read_on(&*self.index.disk, &self.index.folder) {
+                // Should this not come about, the manifest names no log, which is allowed.
+                let log = Some(self.index.known().snapshot.identity());
+                Manifest { layout: LAYOUT, log, ..about }.write_on(&*self.index.disk, &self.index.folder)?;
             }
         }
-        let log = OpenOptions::new().read(true).append(true).open(path).map_err(SearchError::io("open", path))?;
-        self.stale.store(true, Ordering::Release);
-        let end = self.state()?.snapshot.end as u64;
-        let unfinished = self.folder.join(compact::UNFINISHED);
-        if unfinished.exists() {
-            std::fs::remove_file(&unfinished).map_err(SearchError::io("remove", &unfinished))?;
-        }
-        // What an earlier writer left unfinished was never acknowledged.
-        log.set_len(end).map_err(SearchError::io("cut", path))?;
-        log.sync_all().map_err(SearchError::io("write", path))?;
-        Ok(Writer { log, end, _lock: lock_file })
+        drop(reading);
+        Writer::start(Arc::clone(&self.index.disk), &self.index.folder, log, &self.index.known().snapshot, lock)
     }
 }
 
 impl Engine for Embedded {
     fn url(&self) -> EngineUrl {
-        EngineUrl::File(self.folder.clone())
+        EngineUrl::File(self.index.folder.clone())
     }
 
     fn width(&self) -> usize {
-        self.state.read().unwrap_or_else(PoisonError::into_inner).snapshot.width()
+        self.index.known().snapshot.width()
     }
 
     fn videos(&self) -> Result<Vec<VideoEntry>> {
-        let state = self.state()?;
+        let state = self.index.state()?;
         let live = state.snapshot.puts.iter().filter(|put| put.live);
         let mut videos: Vec<VideoEntry> = live.map(|put| put.entry.clone()).collect();
         videos.sort_by(|a, b| a.id.cmp(&b.id));
@@ -213,24 +183,26 @@ impl Engine for Embedded {
     }
 
     fn video(&self, id: &VideoId) -> Result<Option<VideoEntry>> {
-        Ok(self.state()?.snapshot.live(id).map(|put| put.entry.clone()))
+        Ok(self.index.state()?.snapshot.live(id).map(|put| put.entry.clone()))
     }
 
     fn put(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<()> {
-        self.append(&self.record(entry, moments)?)
+        self.append(&[self.record(entry, moments)?])
     }
 
     fn put_all(&self, videos: &[(VideoEntry, Vec<Moment>)]) -> Result<()> {
         let records = videos.par_iter().map(|(entry, moments)| self.record(entry, moments));
-        let records: Vec<Vec<u8>> = records.collect::<Result<_>>()?;
-        if records.is_empty() { Ok(()) } else { self.append(&records.concat()) }
+        let records: Vec<Encoded> = records.collect::<Result<_>>()?;
+        if records.is_empty() { Ok(()) } else { self.append(&records) }
     }
 
     fn note(&self, id: &VideoId, state: VideoState, tags: &[String]) -> Result<bool> {
-        if self.video(id)?.is_none() {
-            return Ok(false);
-        }
-        self.append(&log::encode(&Meta::Note { id: id.clone(), state, tags: tags.to_vec() }, &[], &[]))?;
+        let Some(entry) = self.video(id)? else { return Ok(false) };
+        let tags = tags.to_vec();
+        // Compacting makes one record of the video and the note, which has to be one that can be read.
+        let together = Meta::Put(VideoEntry { state, tags: tags.clone(), ..entry });
+        Encoded::new(&together, &[], &[])?;
+        self.append(&[Encoded::new(&Meta::Note { id: id.clone(), state, tags }, &[], &[])?])?;
         Ok(true)
     }
 
@@ -238,45 +210,47 @@ impl Engine for Embedded {
         if self.video(id)?.is_none() {
             return Ok(false);
         }
-        self.append(&log::encode(&Meta::Remove { id: id.clone() }, &[], &[]))?;
+        self.append(&[Encoded::new(&Meta::Remove { id: id.clone() }, &[], &[])?])?;
         Ok(true)
     }
 
-    fn settle(&self, how: Settling, progress: &mut dyn FnMut(usize, usize)) -> Result<()> {
-        let path = self.folder.join(LOG);
+    fn settle(&self, how: Settling, progress: &Progress) -> Result<()> {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         if writer.is_none() {
-            *writer = Some(self.start_writing(&path)?);
+            *writer = Some(self.start_writing()?);
         }
         drop(writer);
-        self.derive(how, progress)?;
+        let derived = self.derive(how, progress);
         // Others may write now.
         *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        Ok(())
+        derived.map(drop)
     }
 
-    fn compact(&self, progress: &mut dyn FnMut(usize, usize)) -> Result<()> {
-        let path = self.folder.join(LOG);
+    fn compact(&self, progress: &Progress) -> Result<Compacted> {
         // Nobody else adds anything until the new log is there: the writer is kept for as long as this takes.
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let lock = match writer.take() {
             Some(writer) => writer,
-            None => self.start_writing(&path)?,
+            None => self.start_writing()?,
         };
-        let state = self.state()?;
-        if state.snapshot.waste() > 0 {
-            compact::replace(&self.folder, &path, &state.snapshot, progress)?;
-            self.stale.store(true, Ordering::Release);
+        let before = self.index.state()?;
+        let mut done = Compacted::default();
+        if before.snapshot.waste() > 0 {
+            compact::replace(&*self.index.disk, &self.index.folder, &before.snapshot, progress)?;
+            self.index.wrote();
+            done.freed = (before.snapshot.end as u64).saturating_sub(self.index.state()?.snapshot.end as u64);
             // Small collections are looked at one by one, as before.
-            let how = if state.graph.is_some() { Settling::Anew } else { Settling::WhenWorthIt };
-            self.derive(how, progress)?;
+            let how = if before.graph.is_some() { Settling::Anew } else { Settling::WhenWorthIt };
+            if self.derive(how, progress)? {
+                done.graph = Some(self.graph_bytes());
+            }
         }
         drop(lock);
-        Ok(())
+        Ok(done)
     }
 
     fn nearest(&self, query: &Embedding, ask: &Nearest) -> Result<Vec<Hit>> {
-        let state = self.state()?;
+        let state = self.index.state()?;
         let snapshot = &state.snapshot;
         if query.width() != snapshot.width() {
             return Err(SearchError::Width { expected: snapshot.width(), found: query.width() });
@@ -304,7 +278,7 @@ impl Engine for Embedded {
     }
 
     fn moments(&self, id: &VideoId) -> Result<Option<Vec<Moment>>> {
-        let state = self.state()?;
+        let state = self.index.state()?;
         let snapshot = &state.snapshot;
         let Some(put) = snapshot.live(id) else { return Ok(None) };
         let mut buffer = vec![0f32; snapshot.width()];
@@ -317,7 +291,7 @@ impl Engine for Embedded {
     }
 
     fn scores(&self, id: &VideoId, query: &Embedding) -> Result<Option<Vec<(Span, f32)>>> {
-        let state = self.state()?;
+        let state = self.index.state()?;
         let snapshot = &state.snapshot;
         let Some(put) = snapshot.live(id) else { return Ok(None) };
         let scores = looking::scores(snapshot.vectors(put), snapshot.width(), query);
@@ -326,7 +300,7 @@ impl Engine for Embedded {
     }
 
     fn sample(&self, count: usize) -> Result<Vec<Embedding>> {
-        let state = self.state()?;
+        let state = self.index.state()?;
         let snapshot = &state.snapshot;
         let found: Vec<&Put> = snapshot.puts.iter().filter(|put| put.is_found() && put.rows > 0).collect();
         let total: usize = found.iter().map(|put| put.rows).sum();
@@ -346,7 +320,7 @@ impl Engine for Embedded {
     }
 
     fn status(&self) -> Result<Status> {
-        let state = self.state()?;
+        let state = self.index.state()?;
         let mut status =
             Status { in_graph: state.graph.as_ref().map_or(0, |graph| graph.file.rows), ..Status::default() };
         for put in &state.snapshot.puts {
@@ -359,23 +333,26 @@ impl Engine for Embedded {
                 }
             }
         }
+        status.damaged = state.snapshot.damage.len() + usize::from(state.snapshot.head_fault.is_some());
         status.waste = Some(state.snapshot.waste() as u64);
         status.bytes = Some(state.snapshot.end as u64 + state.graph.as_ref().map_or(0, |graph| graph.bytes()));
         Ok(status)
     }
 
-    fn verify(&self, progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<Fault>> {
-        let state = self.state()?;
-        let mut faults = Vec::new();
-        let log = self.folder.join(LOG).to_string();
-        state.snapshot.check(progress, &mut |offset, problem| {
-            faults.push(Fault { place: format!("{log} at byte {offset}"), problem });
-        });
-        if let Some(file) = GraphFile::read(&self.folder) {
-            let place = self.folder.join(graph::FILE).to_string();
-            if let Some(problem) = file.problem(&self.folder) {
+    fn verify(&self, progress: &Progress) -> Result<Vec<Fault>> {
+        self.refresh()?;
+        let state = self.index.known();
+        let log = self.index.folder.join(LOG);
+        let fault = |damage: super::walk::Damage| Fault {
+            place: format!("{log} at byte {}", damage.offset),
+            problem: damage.problem,
+        };
+        let mut faults: Vec<Fault> = state.snapshot.check(progress)?.into_iter().map(fault).collect();
+        if let Some(file) = GraphFile::read(&*self.index.disk, &self.index.folder) {
+            let place = self.index.folder.join(graph::FILE).to_string();
+            if let Some(problem) = file.problem(&*self.index.disk, &self.index.folder) {
                 faults.push(Fault { place, problem: format!("the graph it names {problem}") });
-            } else if file.generation == state.snapshot.generation() && !file.fits(&state.snapshot) {
+            } else if file.is_of(&state.snapshot) && !file.fits(&state.snapshot) {
                 faults.push(Fault { place, problem: "the graph covers more moments than the log has".to_owned() });
             }
         }

@@ -1,20 +1,29 @@
 //! What keeps the moments and finds the nearest: one trait, chosen by address.
 
 mod compact;
+mod create;
+pub mod disk;
 mod embedded;
 mod evenly;
+mod following;
 mod graph;
+pub(crate) mod limits;
 mod log;
 mod looking;
 mod mapped;
 #[cfg(feature = "milvus")]
 mod milvus;
+mod salvage;
 mod snapshot;
 mod url;
+mod walk;
 #[cfg(not(feature = "milvus"))]
 mod without_milvus;
+mod writer;
 
-use cuemark_core::{Span, VideoId};
+use std::sync::Arc;
+
+use cuemark_core::{Progress, Span, VideoId};
 use cuemark_formats::Overwrite;
 use serde::Serialize;
 
@@ -22,30 +31,38 @@ use serde::Serialize;
 pub use self::milvus::Milvus;
 pub use embedded::Embedded;
 pub(crate) use evenly::evenly;
+pub use salvage::{Lost, Salvaged, salvage, salvage_on};
 pub use url::{CollectionLayout, EngineUrl, VectorIndex};
 
 use crate::{Embedding, Filter, Manifest, Result, VideoEntry, VideoState, manifest};
+use disk::RealDisk;
 #[cfg(not(feature = "milvus"))]
 use without_milvus::Milvus;
+
+/// The log's name in the folder.
+const LOG: &str = "moments.log";
+/// The name of the file that a writer locks.
+const LOCK: &str = "lock";
 
 /// Refuses an address where an index is already, unless it may be replaced.
 pub(crate) fn check_free(url: &EngineUrl, overwrite: Overwrite) -> Result<()> {
     match url {
-        EngineUrl::File(folder) => Ok(overwrite.check(&folder.join(manifest::FILE))?),
+        EngineUrl::File(folder) => {
+            overwrite.check(&folder.join(manifest::FILE))?;
+            if overwrite == Overwrite::Never { create::check_holds_nothing(&RealDisk, folder) } else { Ok(()) }
+        }
         EngineUrl::Milvus { .. } => Milvus::check_free(url, overwrite),
     }
 }
 
-/// Makes an empty engine at `url`, with its manifest.
-pub(crate) fn create(url: &EngineUrl, manifest: &Manifest, overwrite: Overwrite) -> Result<Box<dyn Engine>> {
+/// Makes an empty engine at `url`, with its manifest, which is returned as it was written.
+pub(crate) fn create(url: &EngineUrl, manifest: Manifest, overwrite: Overwrite) -> Result<(Box<dyn Engine>, Manifest)> {
     Ok(match url {
         EngineUrl::File(folder) => {
-            let engine = Embedded::create(folder, manifest.width, Overwrite::Force)?;
-            // The manifest last: without it there is no index.
-            manifest.write(folder, overwrite)?;
-            Box::new(engine)
+            let (engine, manifest) = Embedded::create_described(Arc::new(RealDisk), folder, &manifest, overwrite)?;
+            (Box::new(engine), manifest)
         }
-        EngineUrl::Milvus { .. } => Box::new(Milvus::create(url, manifest, overwrite)?),
+        EngineUrl::Milvus { .. } => (Box::new(Milvus::create(url, &manifest, overwrite)?), manifest),
     })
 }
 
@@ -118,14 +135,14 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// As [`Engine::put`].
-    fn settle(&self, how: Settling, progress: &mut dyn FnMut(usize, usize)) -> Result<()>;
+    fn settle(&self, how: Settling, progress: &Progress) -> Result<()>;
 
-    /// Gives back the room of removed and replaced videos, and derives anew what makes search fast. `progress` counts
+    /// Gives back the room of removed and replaced videos, and derives anew what makes search fast. The steps of `progress` are
     /// videos, then moments.
     ///
     /// # Errors
     /// As [`Engine::put`], and where the engine leaves this to somebody else.
-    fn compact(&self, progress: &mut dyn FnMut(usize, usize)) -> Result<()>;
+    fn compact(&self, progress: &Progress) -> Result<Compacted>;
 
     /// The moments with the largest product with `query`, best first; equal scores in the order of video name, start, end.
     ///
@@ -161,11 +178,11 @@ pub trait Engine: Send + Sync {
     /// When the engine cannot be read.
     fn status(&self) -> Result<Status>;
 
-    /// Reads everything and lists what is not as it was written.
+    /// Reads everything and lists what is not as it was written. Writes nothing and waits for nobody.
     ///
     /// # Errors
     /// When the engine cannot be read at all.
-    fn verify(&self, progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<Fault>>;
+    fn verify(&self, progress: &Progress) -> Result<Vec<Fault>>;
 }
 
 /// A moment with its embedding.
@@ -235,10 +252,21 @@ pub struct Status {
     pub dead: usize,
     /// Moments that the graph covers; the others are looked at one by one.
     pub in_graph: usize,
+    /// Places where the index is known to be damaged, as far as opening it shows; [`Engine::verify`] looks at everything.
+    pub damaged: usize,
     /// Bytes on disk; `None` where the engine does not say.
     pub bytes: Option<u64>,
     /// Bytes of those that [`Engine::compact`] gives back at least; `None` where the engine does not say.
     pub waste: Option<u64>,
+}
+
+/// What a compaction did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Compacted {
+    /// Bytes of the log that were given back.
+    pub freed: u64,
+    /// Bytes of the graph that was made with it; `None` when none was.
+    pub graph: Option<u64>,
 }
 
 /// Something that is not as it was written.

@@ -1,5 +1,6 @@
 //! Stands where the Milvus engine would be in a program that was built without it.
 
+use cuemark_core::Advice;
 use cuemark_formats::Overwrite;
 
 use super::{Embedded, EngineUrl};
@@ -30,6 +31,8 @@ fn without(url: &EngineUrl) -> SearchError {
     SearchError::Server {
         url: url.to_string(),
         problem: "this program was built without the Milvus engine".to_owned(),
-        hint: "build it with `cargo install --path crates/cuemark-cli --features milvus`, or use a folder",
+        advice: Advice::say(
+            "build it with `cargo install --path crates/cuemark-cli --features milvus`, or use a folder",
+        ),
     }
 }

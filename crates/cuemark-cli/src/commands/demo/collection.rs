@@ -108,7 +108,7 @@ fn add(
     })?;
     bar.suspend(|| progress.heard().iter().for_each(|line| say(&format!("  {line}"))));
     bar.finish_and_clear();
-    index.settle(Settling::WhenWorthIt, &mut |_, _| {})?;
+    index.settle(Settling::WhenWorthIt, &Progress::new())?;
     Ok(added)
 }
 

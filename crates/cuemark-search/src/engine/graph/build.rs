@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
-use cuemark_core::Rng;
+use cuemark_core::{Progress, Rng, Stopped};
 use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 
@@ -125,14 +125,14 @@ impl Builder {
         builder
     }
 
-    /// Puts in every live moment of the log from `first` on.
+    /// Puts in every live moment of the log from `first` on; each is a step of `progress`.
     pub(super) fn add(
         &mut self,
         snapshot: &Snapshot,
         first: usize,
         scale: f32,
-        progress: &mut dyn FnMut(usize, usize),
-    ) {
+        progress: &Progress,
+    ) -> Result<(), Stopped> {
         let start = self.rows.len();
         let live = (first..snapshot.rows()).filter(|row| snapshot.put_of(*row).is_some_and(|(_, put)| put.live));
         self.rows.extend(live.map(|row| row as u32));
@@ -154,15 +154,16 @@ impl Builder {
             begin = start + 1;
         }
         let scratches = Scratches::default();
-        let mut done = begin - start;
+        progress.phase("making it fast", added);
+        progress.advance(begin - start)?;
         for chunk in (begin..start + added).collect::<Vec<_>>().chunks(CHUNK) {
             chunk.par_iter().for_each_init(
                 || scratches.take(),
                 |scratch, moment| Arch::new().dispatch(Putting { builder: self, moment: *moment as u32, scratch }),
             );
-            done += chunk.len();
-            progress(done, added);
+            progress.advance(chunk.len())?;
         }
+        Ok(())
     }
 
     fn draw_level(&mut self) -> usize {

@@ -6,16 +6,15 @@
 //! ```
 //! Everything is little endian and lies as it is searched.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_formats::{Overwrite, WholeFile};
 use serde::{Deserialize, Serialize};
 
 use super::build::Arrays;
 use super::{GROUND_LINKS, LEVELS, LINKS, View};
-use crate::engine::mapped::Mapped;
+use crate::engine::disk::{Appender, Disk, Mapped, read_small, write_whole};
+use crate::engine::limits;
 use crate::engine::snapshot::Snapshot;
 use crate::{Result, SearchError};
 
@@ -30,7 +29,10 @@ const ALIGN: usize = 64;
 pub(crate) struct GraphFile {
     /// Counts up with every graph.
     number: u64,
-    /// The generation of the log whose moments it numbers.
+    /// The identity of the log whose moments it numbers; empty where that has none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    log: String,
+    /// The generation of that log.
     #[serde(default)]
     pub(crate) generation: u32,
     /// The first so many moments of the log are in it, save those that were dead when it was made.
@@ -43,28 +45,38 @@ pub(crate) struct GraphFile {
 
 impl GraphFile {
     /// What the folder says; `None` when there is no graph, or nothing sensible about one.
-    pub(crate) fn read(folder: &Utf8Path) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(folder.join(FILE)).ok()?).ok()
+    pub(crate) fn read(disk: &dyn Disk, folder: &Utf8Path) -> Option<Self> {
+        serde_json::from_slice(&read_small(disk, &folder.join(FILE), limits::MANIFEST_BYTES).ok()?).ok()
     }
 
     fn path(&self, folder: &Utf8Path) -> Utf8PathBuf {
         folder.join(format!("graph-{}.hnsw", self.number))
     }
 
-    /// Whether it numbers moments of this log; one of an earlier generation numbers others.
+    /// Whether it numbers moments of this log, and not of another or one of an earlier generation.
+    pub(crate) fn is_of(&self, snapshot: &Snapshot) -> bool {
+        self.log == snapshot.identity() && self.generation == snapshot.generation()
+    }
+
+    /// Whether it numbers moments of this log and of no more than there are.
     pub(crate) fn fits(&self, snapshot: &Snapshot) -> bool {
-        self.generation == snapshot.generation() && self.rows <= snapshot.rows()
+        self.is_of(snapshot) && self.rows <= snapshot.rows()
     }
 
     /// What is wrong with the graph's file.
-    pub(crate) fn problem(&self, folder: &Utf8Path) -> Option<String> {
-        let Ok(file) = File::open(self.path(folder)) else { return Some("cannot be opened".to_owned()) };
-        let Ok(map) = Mapped::new(&file) else { return Some("cannot be read".to_owned()) };
+    pub(crate) fn problem(&self, disk: &dyn Disk, folder: &Utf8Path) -> Option<String> {
+        let Ok(map) = self.map(disk, folder) else { return Some("cannot be opened".to_owned()) };
         let bytes = map.bytes();
         if bytes.len() as u64 != self.bytes {
             return Some(format!("has {} bytes instead of {}", bytes.len(), self.bytes));
         }
         (crc32fast::hash(bytes) != self.crc).then(|| "does not fit its checksum".to_owned())
+    }
+
+    /// A graph's file is written whole before it has its name and never changed.
+    fn map(&self, disk: &dyn Disk, folder: &Utf8Path) -> std::io::Result<Mapped> {
+        let file = disk.open(&self.path(folder))?;
+        file.map(file.stamp()?.length)
     }
 }
 
@@ -79,8 +91,8 @@ pub(super) struct GraphMap {
 
 impl GraphMap {
     /// Maps the file; `None` when its head does not fit its length or the width of the log.
-    pub(super) fn open(file: &GraphFile, folder: &Utf8Path, width: usize) -> Option<Self> {
-        let map = Mapped::new(&File::open(file.path(folder)).ok()?).ok()?;
+    pub(super) fn open(disk: &dyn Disk, file: &GraphFile, folder: &Utf8Path, width: usize) -> Option<Self> {
+        let map = file.map(disk, folder).ok()?;
         let head = map.bytes().get(..ALIGN)?;
         if !head.starts_with(MAGIC) {
             return None;
@@ -137,19 +149,42 @@ impl GraphMap {
     }
 }
 
-/// Puts a graph over the first `rows` moments of a log of that `generation` into the folder, in place of an earlier one.
-pub(super) fn write(folder: &Utf8Path, arrays: &Arrays, generation: u32, rows: usize, scale: f32) -> Result<()> {
-    let number = GraphFile::read(folder).map_or(0, |file| file.number) + 1;
-    let mut file = GraphFile { number, generation, rows, scale, bytes: 0, crc: 0 };
+/// Puts a graph over all moments of a log into the folder, in place of an earlier one.
+///
+/// # Errors
+/// When a file cannot be written. Nothing of the new graph is left then, and the earlier one counts.
+pub(super) fn write(
+    disk: &dyn Disk,
+    folder: &Utf8Path,
+    arrays: &Arrays,
+    snapshot: &Snapshot,
+    scale: f32,
+) -> Result<()> {
+    let number = GraphFile::read(disk, folder).map_or(0, |file| file.number) + 1;
+    let (generation, rows) = (snapshot.generation(), snapshot.rows());
+    let mut file = GraphFile { number, log: snapshot.identity(), generation, rows, scale, bytes: 0, crc: 0 };
     let (path, unfinished) = (file.path(folder), folder.join(format!("graph-{number}.part")));
-    let mut out = Summed::create(&unfinished).map_err(SearchError::io("write", &unfinished))?;
-    put(&mut out, arrays).map_err(SearchError::io("write", &unfinished))?;
-    (file.bytes, file.crc) = out.finish().map_err(SearchError::io("write", &unfinished))?;
-    std::fs::rename(&unfinished, &path).map_err(SearchError::io("rename", &unfinished))?;
+    let written = (|| {
+        let mut out = Summed::create(disk, &unfinished)?;
+        put(&mut out, arrays)?;
+        (file.bytes, file.crc) = out.finish()?;
+        disk.rename(&unfinished, &path)
+    })();
+    if let Err(source) = written {
+        // Most often the disk is full, and should not stay so.
+        let _ = disk.remove(&unfinished);
+        return Err(SearchError::Io { what: "write", path: unfinished, source });
+    }
     // From here on the new graph counts; before, the old one did.
     let text = serde_json::to_vec(&file).unwrap_or_default();
-    WholeFile::write_all_to(folder.join(FILE), Overwrite::Force, &text)?;
-    clear(folder, number);
+    if let Err(source) = write_whole(disk, folder, "graph.part", FILE, &text) {
+        let counts = GraphFile::read(disk, folder).is_some_and(|counts| counts == file);
+        if !counts {
+            let _ = disk.remove(&path);
+        }
+        return Err(SearchError::Io { what: "write", path: folder.join(FILE), source });
+    }
+    clear(disk, folder, number);
     Ok(())
 }
 
@@ -171,14 +206,15 @@ fn put(out: &mut Summed, arrays: &Arrays) -> std::io::Result<()> {
 
 /// A file whose checksum is taken as it is written.
 struct Summed {
-    out: BufWriter<File>,
+    out: BufWriter<Appender>,
     sum: crc32fast::Hasher,
     bytes: u64,
 }
 
 impl Summed {
-    fn create(path: &Utf8Path) -> std::io::Result<Self> {
-        Ok(Self { out: BufWriter::new(File::create(path)?), sum: crc32fast::Hasher::new(), bytes: 0 })
+    fn create(disk: &dyn Disk, path: &Utf8Path) -> std::io::Result<Self> {
+        let out = BufWriter::with_capacity(1 << 20, Appender::create(disk, path)?);
+        Ok(Self { out, sum: crc32fast::Hasher::new(), bytes: 0 })
     }
 
     fn part(&mut self, bytes: &[u8]) -> std::io::Result<()> {
@@ -193,19 +229,18 @@ impl Summed {
 
     fn finish(self) -> std::io::Result<(u64, u32)> {
         let file = self.out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-        file.sync_all()?;
+        file.sync()?;
         Ok((self.bytes, self.sum.finalize()))
     }
 }
 
 /// Removes graphs that no longer count. Readers that still map them keep what they have.
-fn clear(folder: &Utf8Path, number: u64) {
-    let Ok(listing) = folder.read_dir_utf8() else { return };
-    for entry in listing.flatten() {
-        let of = entry.file_name().strip_prefix("graph-").and_then(|rest| rest.split('.').next());
+fn clear(disk: &dyn Disk, folder: &Utf8Path, number: u64) {
+    for name in disk.list(folder).unwrap_or_default() {
+        let of = name.strip_prefix("graph-").and_then(|rest| rest.split('.').next());
         if of.and_then(|of| of.parse::<u64>().ok()).is_some_and(|of| of != number) {
             // Whatever cannot be removed now is removed the next time.
-            let _ = std::fs::remove_file(entry.path());
+            let _ = disk.remove(&folder.join(name));
         }
     }
 }

@@ -13,12 +13,14 @@ mod file;
 mod search;
 
 use camino::Utf8Path;
+use cuemark_core::Progress;
 use half::f16;
 
 use file::GraphMap;
 pub(crate) use file::{FILE, GraphFile};
 use search::Scratches;
 
+use super::disk::Disk;
 use super::snapshot::{Snapshot, widen};
 use crate::Result;
 
@@ -42,27 +44,29 @@ pub(crate) struct Graph {
 
 impl Graph {
     /// Maps the graph of a folder; `None` when there is none that fits the log.
-    pub(crate) fn open(folder: &Utf8Path, snapshot: &Snapshot) -> Option<Self> {
-        let file = GraphFile::read(folder)?;
-        if !file.fits(snapshot) || file.problem(folder).is_some() {
+    pub(crate) fn open(disk: &dyn Disk, folder: &Utf8Path, snapshot: &Snapshot) -> Option<Self> {
+        let file = GraphFile::read(disk, folder)?;
+        if !file.fits(snapshot) || file.problem(disk, folder).is_some() {
             return None;
         }
-        let map = GraphMap::open(&file, folder, snapshot.width())?;
+        let map = GraphMap::open(disk, &file, folder, snapshot.width())?;
         Some(Self { file, map, scratches: Scratches::default() })
     }
 
-    /// Makes a graph over the whole log, starting from `earlier` where there is one, and puts it in the folder.
+    /// Makes a graph over the whole log, starting from `earlier` where there is one, and puts it in the folder. The steps of
+    /// `progress` are moments.
     pub(crate) fn derive(
+        disk: &dyn Disk,
         folder: &Utf8Path,
         snapshot: &Snapshot,
         earlier: Option<&Graph>,
-        progress: &mut dyn FnMut(usize, usize),
+        progress: &Progress,
     ) -> Result<()> {
         let scale = earlier.map_or_else(|| scale(snapshot), |earlier| earlier.file.scale);
         let first = earlier.map_or(0, |earlier| earlier.file.rows);
         let mut builder = build::Builder::new(snapshot.width(), earlier.map(|earlier| earlier.map.view()));
-        builder.add(snapshot, first, scale, progress);
-        file::write(folder, &builder.finish(), snapshot.generation(), snapshot.rows(), scale)
+        builder.add(snapshot, first, scale, progress)?;
+        file::write(disk, folder, &builder.finish(), snapshot, scale)
     }
 
     /// The `expansion` moments that look nearest, by the eight-bit numbers, best first.

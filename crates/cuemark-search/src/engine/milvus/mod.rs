@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use cuemark_core::{Span, VideoId};
+use cuemark_core::{Advice, Progress, Span, VideoId};
 use cuemark_formats::Overwrite;
 use rustc_hash::FxHashMap;
 
@@ -30,8 +30,9 @@ use known::Known;
 use schema::Description;
 use wire::Wire;
 
-use super::{CollectionLayout, Engine, EngineUrl, Fault, Hit, Moment, Nearest, Settling, Status, VectorIndex};
-use crate::manifest::LAYOUT;
+use super::{
+    CollectionLayout, Compacted, Engine, EngineUrl, Fault, Hit, Moment, Nearest, Settling, Status, VectorIndex,
+};
 use crate::{Embedding, Manifest, Result, SearchError, VideoEntry, VideoState, dot};
 
 /// The column that is searched.
@@ -76,7 +77,7 @@ impl Milvus {
             return Err(SearchError::Server {
                 url: url.to_string(),
                 problem: "the collection is there already".to_owned(),
-                hint: "pass `--force` to replace it, or choose another name",
+                advice: Advice::say("pass ").set("force").and(" to replace it, or choose another name"),
             });
         }
         Ok(())
@@ -165,7 +166,7 @@ fn describe(wire: &Wire, url: &EngineUrl, collection: &str) -> Result<Descriptio
     let no_index = |problem: String| SearchError::Server {
         url: url.to_string(),
         problem,
-        hint: "make one with `cuemark index create milvus://HOST:PORT/COLLECTION --encoder RUN_DIR`",
+        advice: Advice::say("make one with ").run("index create milvus://HOST:PORT/COLLECTION"),
     };
     let Some(text) = wire.description(collection)? else {
         return Err(no_index("there is no such collection".to_owned()));
@@ -173,7 +174,7 @@ fn describe(wire: &Wire, url: &EngineUrl, collection: &str) -> Result<Descriptio
     let description: Description =
         serde_json::from_str(&text).map_err(|error| no_index(format!("the collection is no index: {error}")))?;
     let manifest = &description.manifest;
-    if manifest.layout != LAYOUT || manifest.width == 0 || manifest.width > 1 << 15 {
+    if !manifest.has_known_layout() || manifest.width == 0 || manifest.width > 1 << 15 {
         let problem = format!("layout {} with {} numbers per moment cannot be", manifest.layout, manifest.width);
         return Err(no_index(problem));
     }
@@ -222,7 +223,7 @@ impl Engine for Milvus {
 
     /// Flushes what was written; `Fully` also waits until the server's index covers it, `Anew` has the index made again and
     /// removes what writers that died left behind.
-    fn settle(&self, how: Settling, progress: &mut dyn FnMut(usize, usize)) -> Result<()> {
+    fn settle(&self, how: Settling, progress: &Progress) -> Result<()> {
         if how == Settling::Anew {
             self.sweep()?;
             self.wire.drop_index(&self.collection, EMBEDDING)?;
@@ -237,18 +238,23 @@ impl Engine for Milvus {
         if how == Settling::WhenWorthIt {
             return Ok(());
         }
+        progress.phase("making the index", 0);
         self.wire.wait("making the index", || {
             let (done, all, finished) = self.wire.indexed(&self.collection, EMBEDDING)?;
-            progress(done, all);
+            progress.announce(all.saturating_sub(progress.total()));
+            progress.advance(done.saturating_sub(progress.done()))?;
             Ok(finished)
         })
     }
 
-    fn compact(&self, _: &mut dyn FnMut(usize, usize)) -> Result<()> {
+    fn compact(&self, _: &Progress) -> Result<Compacted> {
         Err(SearchError::Server {
             url: self.url().to_string(),
             problem: "a Milvus server compacts its segments by itself".to_owned(),
-            hint: "`cuemark index verify --repair` removes what writers that died left behind",
+            advice: Advice::command("index verify INDEX")
+                .and(" with ")
+                .set("repair")
+                .and(" removes what writers that died left behind"),
         })
     }
 
@@ -289,15 +295,15 @@ impl Engine for Milvus {
         };
         // Removed moments are the server's business: it does not say how many still take room, or how much.
         let (videos, vanished, moments) = (counts.videos, counts.vanished, counts.moments);
-        Ok(Status { videos, vanished, moments, dead: 0, in_graph, bytes: None, waste: None })
+        Ok(Status { videos, vanished, moments, in_graph, ..Status::default() })
     }
 
-    fn verify(&self, progress: &mut dyn FnMut(usize, usize)) -> Result<Vec<Fault>> {
+    fn verify(&self, progress: &Progress) -> Result<Vec<Fault>> {
         let rows = self.all_rows()?;
         let expected: usize = rows.iter().map(|row| row.moments).sum();
         let mut found: FxHashMap<(VideoId, i64), usize> = FxHashMap::default();
         let mut faults = Vec::new();
-        let mut done = 0;
+        progress.phase("reading", expected);
         self.scan("id > 0", &["id", "video", "put", "start", "end", EMBEDDING], Fresh::Now, &mut |page| {
             let malformed = |problem| self.wire.malformed(problem);
             let spans = reading::spans(&page.columns).map_err(malformed)?;
@@ -315,9 +321,7 @@ impl Engine for Milvus {
                     faults.push(Fault { place: place_of(), problem: format!("its embedding has length {length}") });
                 }
             }
-            done += page.ids.len();
-            progress(done.min(expected), expected);
-            Ok(())
+            Ok(progress.advance(page.ids.len())?)
         })?;
         for row in &rows {
             let there = found.get(&(row.entry.id.clone(), row.put)).copied().unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cuemark_core::{Span, VideoId};
+use cuemark_core::{Advice, Span, VideoId};
 use rustc_hash::FxHashSet;
 
 use super::super::{Effort, Hit, Nearest, VectorIndex, rank};
@@ -263,7 +263,7 @@ impl Milvus {
             return Err(SearchError::Server {
                 url: self.url.to_string(),
                 problem: format!("video `{id}` has {} moments instead of {}", stored.spans.len(), row.moments),
-                hint: "`cuemark index verify` lists what is damaged; add the video again",
+                advice: Advice::command("index verify INDEX").and(" lists what is damaged; add the video again"),
             });
         }
         let stored = Arc::new(stored);

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use cuemark_core::Advice;
 use milvus::proto::common;
 use milvus::proto::milvus as rpc;
 use milvus::proto::milvus::milvus_service_client::MilvusServiceClient;
@@ -56,7 +57,7 @@ impl Wire {
         let failed = |problem: String| SearchError::Server {
             url: url.to_owned(),
             problem,
-            hint: "an address is `milvus://HOST:PORT/COLLECTION`",
+            advice: Advice::say("an address is `milvus://HOST:PORT/COLLECTION`"),
         };
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -140,14 +141,14 @@ impl Wire {
 
     /// The failure as users see it.
     pub(super) fn failed(&self, failure: Failure) -> SearchError {
-        let hint = if !self.reached.load(Ordering::Relaxed) {
+        let advice = if !self.reached.load(Ordering::Relaxed) {
             "is the server running, and is the address right? `milvus-server` of `pip install milvus==2.3.5` starts one"
         } else if failure.transient {
             "the server answered before: is it still running? what was acknowledged is safe; try again"
         } else {
             "the server's log says more"
         };
-        SearchError::Server { url: self.url.clone(), problem: failure.problem, hint }
+        SearchError::Server { url: self.url.clone(), problem: failure.problem, advice: Advice::say(advice) }
     }
 
     /// An answer that does not fit the question.
@@ -155,7 +156,9 @@ impl Wire {
         SearchError::Server {
             url: self.url.clone(),
             problem: problem.into(),
-            hint: "was the collection made by `cuemark index create`, and is the server's version 2.3 or later?",
+            advice: Advice::say("was the collection made by ")
+                .run("index create")
+                .and(", and is the server's version 2.3 or later?"),
         }
     }
 }
