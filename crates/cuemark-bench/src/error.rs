@@ -1,6 +1,7 @@
 //! What can go wrong while a benchmark is put together.
 
 use camino::Utf8PathBuf;
+use cuemark_core::{Advice, Advise};
 
 /// The result of a benchmark step.
 pub type Result<T, E = BenchError> = std::result::Result<T, E>;
@@ -9,7 +10,7 @@ pub type Result<T, E = BenchError> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// A table of published figures is not a CSV file with the expected columns.
-    #[error("published/{paper}.csv: {source}")]
+    #[error("published/{paper}.csv")]
     Table {
         /// The paper's key.
         paper: &'static str,
@@ -76,7 +77,7 @@ pub enum BenchError {
         /// What is wrong.
         problem: String,
         /// What to do.
-        hint: Option<String>,
+        hint: Option<Advice>,
     },
     /// A cell's folder that is not what a matrix left there.
     #[error("{folder}: {problem}")]
@@ -103,34 +104,39 @@ pub enum BenchError {
     World(#[from] cuemark_world::WorldError),
 }
 
-impl BenchError {
-    /// What to do about it, where there is advice.
-    pub fn hint(&self) -> Option<String> {
+impl Advise for BenchError {
+    fn advice(&self) -> Option<Advice> {
         match self {
             Self::Stored { .. } => {
                 Some("evaluate the run again; the file was changed or made by another version".into())
             }
-            Self::NothingEvaluated { .. } => Some(
-                "name a folder that `cuemark train` or `cuemark bench` wrote, or score a prediction file with \
-                 `--pred FILE --truth FILE`"
-                    .into(),
-            ),
-            Self::Nothing { .. } => {
-                Some("name run folders, `--pred` and `--truth`, or `--dataset` and `--root`".into())
+            Self::NothingEvaluated { .. } => {
+                let name = Advice::say("name a folder that ").run("train").and(" or ").run("bench").and(" wrote");
+                let score = name.and(", or score a prediction file with ");
+                Some(score.set_any("pred", "FILE").set_any("truth", "FILE"))
             }
-            Self::File(error) => error.hint(),
-            Self::Data(error) => error.hint(),
-            Self::Eval(error) => error.hint(),
-            Self::Protocol(error) => error.hint(),
-            Self::NoMatrix { .. } => Some("name a TOML file; `cuemark bench --list` names the ready ones".into()),
+            Self::Nothing { .. } => {
+                let scored = Advice::say("name run folders, ").setting("pred").and(" and ").setting("truth");
+                Some(scored.and(", or ").setting("dataset").and(" and ").setting("root"))
+            }
+            Self::File(error) => error.advice(),
+            Self::Data(error) => error.advice(),
+            Self::Eval(error) => error.advice(),
+            Self::Protocol(error) => error.advice(),
+            Self::NoMatrix { .. } => {
+                Some(Advice::say("name a TOML file; ").run("bench --list").and(" names the ready ones"))
+            }
             Self::Matrix { hint, .. } => {
                 Some(hint.clone().unwrap_or_else(|| "`docs/benchmark.md` describes matrix files".into()))
             }
             Self::Cell { .. } => Some("remove the folder; the matrix will fill it again".into()),
-            Self::OtherSettings { .. } => Some("pass `--force` to train it anew, or `--out` for another folder".into()),
-            Self::Train(error) => error.hint(),
-            Self::Text(error) => error.hint(),
-            Self::World(error) => error.hint(),
+            Self::OtherSettings { .. } => {
+                let anew = Advice::say("pass ").set("force").and(" to train it anew, or ");
+                Some(anew.setting("out").and(" for another folder"))
+            }
+            Self::Train(error) => error.advice(),
+            Self::Text(error) => error.advice(),
+            Self::World(error) => error.advice(),
             Self::Table { .. } | Self::Value { .. } => None,
         }
     }

@@ -1,8 +1,10 @@
 //! Errors as a person reads them: what, where, why; the hint apart.
 
+use std::error::Error;
 use std::process::ExitCode;
 
 use cuemark_bench::BenchError;
+use cuemark_core::{Advice, Advise, Dialect};
 use cuemark_data::DataError;
 use cuemark_encoders::EncodeError;
 use cuemark_features::FeatureError;
@@ -32,35 +34,62 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
 
 /// What went wrong, with its causes.
 pub(crate) fn message(error: &anyhow::Error) -> String {
-    let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-    // An error that already quotes its source in its own message does not say it twice.
-    let mut message = String::new();
-    for cause in causes {
-        if !message.contains(&cause) {
-            message = if message.is_empty() { cause } else { format!("{message}: {cause}") };
-        }
-    }
-    message
+    cuemark_core::whole_message(error.as_ref())
 }
 
-/// The advice of the first error in the chain that has some.
+/// The advice of the first error in the chain that has some, in the words of a terminal.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
-    error.chain().find_map(|cause| {
-        None.or_else(|| cause.downcast_ref::<ReadError>()?.hint())
-            .or_else(|| cause.downcast_ref::<DataError>()?.hint())
-            .or_else(|| cause.downcast_ref::<FeatureError>()?.hint())
-            .or_else(|| cause.downcast_ref::<EncodeError>()?.hint())
-            .or_else(|| cause.downcast_ref::<EvalError>()?.hint())
-            .or_else(|| cause.downcast_ref::<ProtocolError>()?.hint())
-            .or_else(|| cause.downcast_ref::<TextError>()?.hint())
-            .or_else(|| cause.downcast_ref::<SimilarityError>()?.hint())
-            .or_else(|| cause.downcast_ref::<WorldError>()?.hint())
-            .or_else(|| cause.downcast_ref::<ModelError>()?.hint())
-            .or_else(|| cause.downcast_ref::<TrainError>()?.hint())
-            .or_else(|| cause.downcast_ref::<BenchError>()?.hint())
-            .or_else(|| cause.downcast_ref::<SearchError>()?.hint())
-            .or_else(|| cause.downcast_ref::<ServerError>()?.hint())
-            .or_else(|| Some(cause.downcast_ref::<UnknownDevice>()?.hint().to_owned()))
-            .or_else(|| Some(cause.downcast_ref::<UnknownFormat>()?.hint()))
-    })
+    error.chain().find_map(advice_of).map(|advice| advice.render(Dialect::Terminal))
+}
+
+/// An error behind `dyn Error` has forgotten that it can advise: every type that can is listed here, and nowhere else.
+fn advice_of(error: &(dyn Error + 'static)) -> Option<Advice> {
+    fn of<E: Error + Advise + 'static>(error: &(dyn Error + 'static)) -> Option<Advice> {
+        error.downcast_ref::<E>()?.advice()
+    }
+    let kinds = [
+        of::<ReadError>,
+        of::<DataError>,
+        of::<FeatureError>,
+        of::<EncodeError>,
+        of::<EvalError>,
+        of::<ProtocolError>,
+        of::<TextError>,
+        of::<SimilarityError>,
+        of::<WorldError>,
+        of::<ModelError>,
+        of::<TrainError>,
+        of::<BenchError>,
+        of::<SearchError>,
+        of::<ServerError>,
+        of::<UnknownDevice>,
+        of::<UnknownFormat>,
+    ];
+    kinds.into_iter().find_map(|advice| advice(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_front_end_says_the_same_advice_in_its_own_words() {
+        let error = anyhow::Error::from(BenchError::File(ReadError::Exists { path: "runs/a.json".into() }));
+        assert_eq!(message(&error), "`runs/a.json` exists already");
+        let advice = error.chain().find_map(advice_of).unwrap();
+        let said = [Dialect::Terminal, Dialect::Python, Dialect::Http].map(|dialect| advice.render(dialect));
+        assert_eq!(
+            said,
+            ["pass `--force` to replace it", "pass `force=True` to replace it", "pass `\"force\": true` to replace it"]
+        );
+        assert_eq!(hint(&error).as_ref(), said.first());
+    }
+
+    #[test]
+    fn an_error_wrapped_twice_says_its_cause_once() {
+        let source = std::io::Error::new(std::io::ErrorKind::NotFound, "no such file");
+        let error = anyhow::Error::from(TrainError::Data(ReadError::Io { path: "a.txt".into(), source }.into()));
+        assert_eq!(message(&error), "cannot read `a.txt`: no such file");
+        assert!(hint(&error).is_some_and(|hint| hint.starts_with("check the path")));
+    }
 }

@@ -74,7 +74,9 @@ pub(crate) fn results(matrix: &MatrixFile, expanded: &Expanded, out: &Utf8Path) 
     for cell in &expanded.cells {
         match RunResult::of_cell(cell, &out.join("cells").join(&cell.name)) {
             Ok(result) => results.extend(result),
-            Err(error) => say(&format!("{}: its results cannot be read: {error}", cell.name)),
+            Err(error) => {
+                say(&format!("{}: its results cannot be read: {}", cell.name, cuemark_core::whole_message(&error)))
+            }
         }
     }
     let mut file = RunsFile::new(&matrix.name, today(), results);

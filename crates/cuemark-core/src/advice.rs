@@ -1,12 +1,30 @@
 //! What can be done about an error, in words that no front end owns.
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::fmt::Write as _;
 
 /// An error that knows what can be done about it.
 pub trait Advise {
     /// What to do; `None` where the message says it all.
     fn advice(&self) -> Option<Advice>;
+
+    /// The same as readers of `dialect` would write it themselves.
+    fn advice_in(&self, dialect: Dialect) -> Option<String> {
+        self.advice().map(|advice| advice.render(dialect))
+    }
+}
+
+/// What went wrong, with its causes: every error's message names no more than its own part, and the parts stand one after
+/// the other, outermost first.
+pub fn whole_message(error: &dyn Error) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        message = format!("{message}: {error}");
+        cause = error.source();
+    }
+    message
 }
 
 /// A sentence for whoever met an error. Settings and commands in it are data, so that each front end says them in its own
@@ -39,6 +57,8 @@ enum Value {
     Is(String),
     /// Whatever the reader has: `FILE`, `NAME`.
     Any(&'static str),
+    /// Nothing: the sentence goes on to say what.
+    Unsaid,
 }
 
 /// Whose words advice is rendered in.
@@ -74,7 +94,13 @@ impl Advice {
         self
     }
 
-    /// A switch, named in `snake_case`.
+    /// A setting by its name alone, in `snake_case`, where the words say what to set it to.
+    pub fn setting(mut self, name: &'static str) -> Self {
+        self.pieces.push(Piece::Setting { name: name.into(), value: Value::Unsaid });
+        self
+    }
+
+    /// A switch, named in `snake_case`. Settings with no words between them are said in one go.
     pub fn set(mut self, name: &'static str) -> Self {
         self.pieces.push(Piece::Setting { name: name.into(), value: Value::On });
         self
@@ -101,27 +127,21 @@ impl Advice {
     /// The sentence as readers of `dialect` would write it themselves.
     pub fn render(&self, dialect: Dialect) -> String {
         let mut text = String::new();
-        for piece in &self.pieces {
+        let mut pieces = self.pieces.iter().peekable();
+        while let Some(piece) = pieces.next() {
             match piece {
                 Piece::Words(words) => text.push_str(words),
                 Piece::Command(arguments) => text.extend(["`cuemark ", arguments, "`"]),
                 Piece::Setting { name, value } => {
-                    // Writing to a string does not fail.
-                    let _ = match (dialect, value) {
-                        (Dialect::Terminal, Value::On) => write!(text, "`--{}`", name.replace('_', "-")),
-                        (Dialect::Terminal, Value::Is(value)) => {
-                            write!(text, "`--{} {value}`", name.replace('_', "-"))
-                        }
-                        (Dialect::Terminal, Value::Any(what)) => {
-                            write!(text, "`--{} {what}`", name.replace('_', "-"))
-                        }
-                        (Dialect::Python, Value::On) => write!(text, "`{name}=True`"),
-                        (Dialect::Python, Value::Is(value)) => write!(text, "`{name}={value:?}`"),
-                        (Dialect::Python, Value::Any(_)) => write!(text, "`{name}=…`"),
-                        (Dialect::Http, Value::On) => write!(text, "`\"{name}\": true`"),
-                        (Dialect::Http, Value::Is(value)) => write!(text, "`\"{name}\": {value:?}`"),
-                        (Dialect::Http, Value::Any(_)) => write!(text, "`\"{name}\"`"),
-                    };
+                    text.push('`');
+                    value.say(name, dialect, &mut text);
+                    while let Some(Piece::Setting { name, value }) =
+                        pieces.next_if(|next| matches!(next, Piece::Setting { .. }))
+                    {
+                        text.push_str(if dialect == Dialect::Terminal { " " } else { ", " });
+                        value.say(name, dialect, &mut text);
+                    }
+                    text.push('`');
                 }
             }
         }
@@ -133,9 +153,42 @@ impl Advice {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Setting { name, value: Value::Is(value) } => Some((name.as_ref(), Some(value.as_str()))),
             Piece::Setting { name, value: Value::On } => Some((name.as_ref(), Some("true"))),
-            Piece::Setting { name, value: Value::Any(_) } => Some((name.as_ref(), None)),
+            Piece::Setting { name, value: Value::Any(_) | Value::Unsaid } => Some((name.as_ref(), None)),
             Piece::Words(_) | Piece::Command(_) => None,
         })
+    }
+}
+
+impl Value {
+    fn say(&self, name: &str, dialect: Dialect, text: &mut String) {
+        let flag = || name.replace('_', "-");
+        // Writing to a string does not fail.
+        let _ = match (dialect, self) {
+            (Dialect::Terminal, Self::On | Self::Unsaid) => write!(text, "--{}", flag()),
+            (Dialect::Terminal, Self::Is(value)) => write!(text, "--{} {value}", flag()),
+            (Dialect::Terminal, Self::Any(what)) => write!(text, "--{} {what}", flag()),
+            (Dialect::Python, Self::On) => write!(text, "{name}=True"),
+            (Dialect::Python, Self::Is(value)) => write!(text, "{name}={value:?}"),
+            (Dialect::Python, Self::Any(_)) => write!(text, "{name}=…"),
+            (Dialect::Python, Self::Unsaid) => write!(text, "{name}="),
+            (Dialect::Http, Self::On) => write!(text, "\"{name}\": true"),
+            (Dialect::Http, Self::Is(value)) => write!(text, "\"{name}\": {value:?}"),
+            (Dialect::Http, Self::Any(_) | Self::Unsaid) => write!(text, "\"{name}\""),
+        };
+    }
+}
+
+/// Words that name no setting.
+impl From<&'static str> for Advice {
+    fn from(words: &'static str) -> Self {
+        Self::say(words)
+    }
+}
+
+/// Words that name no setting.
+impl From<String> for Advice {
+    fn from(words: String) -> Self {
+        Self::say(words)
     }
 }
 
@@ -156,5 +209,30 @@ mod tests {
     fn commands_are_typed_in_a_terminal_whoever_reads() {
         let advice = Advice::say("run ").run("weights pull minilm");
         assert_eq!(advice.render(Dialect::Python), "run `cuemark weights pull minilm`");
+    }
+
+    #[test]
+    fn settings_side_by_side_are_written_as_one() {
+        let advice = Advice::say("pass ").set("rows_span_duration").set_any("truth", "FILE");
+        assert_eq!(advice.render(Dialect::Terminal), "pass `--rows-span-duration --truth FILE`");
+        assert_eq!(advice.render(Dialect::Python), "pass `rows_span_duration=True, truth=…`");
+        assert_eq!(advice.render(Dialect::Http), "pass `\"rows_span_duration\": true, \"truth\"`");
+    }
+
+    #[test]
+    fn a_setting_is_named_alone_where_the_words_say_what_to_set_it_to() {
+        let advice = Advice::say("name the layout with ").setting("pred_format").and(": csv, trec");
+        assert_eq!(advice.render(Dialect::Terminal), "name the layout with `--pred-format`: csv, trec");
+        assert_eq!(advice.render(Dialect::Python), "name the layout with `pred_format=`: csv, trec");
+        assert_eq!(advice.settings().collect::<Vec<_>>(), [("pred_format", None)]);
+    }
+
+    #[test]
+    fn a_message_says_each_cause_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("cannot read `x`")]
+        struct Outer(#[source] std::io::Error);
+        let error = Outer(std::io::Error::other("the disk is full"));
+        assert_eq!(whole_message(&error), "cannot read `x`: the disk is full");
     }
 }

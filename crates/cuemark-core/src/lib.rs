@@ -24,7 +24,7 @@ mod split;
 mod truth;
 mod video;
 
-pub use advice::{Advice, Advise, Dialect};
+pub use advice::{Advice, Advise, Dialect, whole_message};
 pub use chunk::{CHUNK_SECONDS, ChunkRange};
 pub use clip::{ClipLen, ClipRange};
 pub use extra::Extra;

@@ -1,6 +1,6 @@
 //! Whether a dataset's folder holds what was published.
 
-use cuemark_core::{RowCounts, Split};
+use cuemark_core::{RowCounts, Split, whole_message};
 use cuemark_formats::Source;
 use serde::Serialize;
 
@@ -176,7 +176,7 @@ fn side_check(dataset: &Dataset, side: &SideCard) -> SideCheck {
         }
         Err(error) => {
             check.verdict = Verdict::Wrong;
-            check.problem = Some(error.to_string());
+            check.problem = Some(whole_message(&error));
         }
     }
     check

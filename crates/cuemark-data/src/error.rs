@@ -1,12 +1,13 @@
 //! What can go wrong between a dataset's name and its rows.
 
 use camino::Utf8PathBuf;
+use cuemark_core::{Advice, Advise};
 use cuemark_formats::ReadError;
 
 /// The result of looking up or loading a dataset.
 pub type Result<T, E = DataError> = std::result::Result<T, E>;
 
-/// What is wrong, and (through [`DataError::hint`]) what to do about it.
+/// What is wrong, and (through [`Advise`]) what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// A file could not be read.
@@ -46,23 +47,25 @@ pub enum DataError {
     },
 }
 
-impl DataError {
-    /// What to do about it, when there is something to say.
-    pub fn hint(&self) -> Option<String> {
+impl Advise for DataError {
+    fn advice(&self) -> Option<Advice> {
         match self {
-            Self::Read(error) => error.hint(),
+            Self::Read(error) => error.advice(),
             Self::UnknownName { name, known, .. } => Some(match nearest(name, known) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("known names: {}", known.join(", ")),
+                Some(near) => Advice::nearest(near),
+                None => format!("known names: {}", known.join(", ")).into(),
             }),
             Self::NothingThere { example, .. } => {
-                Some(format!("`--root` is the dataset's own folder, the one that holds `{example}`"))
+                let folder = format!(" is the dataset's own folder, the one that holds `{example}`");
+                Some(Advice::say("").setting("root").and(folder))
             }
             Self::UnknownLayout { .. } => {
                 let names: Vec<_> = crate::TruthFormat::ALL.iter().map(|format| format.name()).collect();
-                Some(format!("name the layout with `--truth-format`: {}", names.join(", ")))
+                Some(
+                    Advice::say("name the layout with ").setting("truth_format").and(format!(": {}", names.join(", "))),
+                )
             }
-            Self::NoQueries { .. } => Some("check that this is the file you meant".to_owned()),
+            Self::NoQueries { .. } => Some("check that this is the file you meant".into()),
         }
     }
 }

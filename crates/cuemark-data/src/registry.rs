@@ -40,6 +40,8 @@ pub fn find(name: &str) -> Result<&'static DatasetCard> {
 
 #[cfg(test)]
 mod tests {
+    use cuemark_core::{Advise as _, Dialect};
+
     use super::*;
     use crate::TruthFormat;
     use std::collections::HashSet;
@@ -78,7 +80,13 @@ mod tests {
     fn a_misspelt_name_is_answered_with_the_nearest() {
         let error = find("charade-sta").unwrap_err();
         assert_eq!(error.to_string(), "there is no dataset called `charade-sta`");
-        assert_eq!(error.hint().unwrap(), "did you mean `charades-sta`?");
-        assert!(find("zzz").unwrap_err().hint().unwrap().starts_with("known names: charades-sta, charades-cd"));
+        assert_eq!(error.advice_in(Dialect::Terminal).unwrap(), "did you mean `charades-sta`?");
+        assert!(
+            find("zzz")
+                .unwrap_err()
+                .advice_in(Dialect::Terminal)
+                .unwrap()
+                .starts_with("known names: charades-sta, charades-cd")
+        );
     }
 }

@@ -1,13 +1,14 @@
 //! What can go wrong between a file and its vectors.
 
 use camino::Utf8PathBuf;
+use cuemark_core::{Advice, Advise};
 use cuemark_features::FeatureError;
 use cuemark_formats::ReadError;
 
 /// The result of encoding.
 pub type Result<T, E = EncodeError> = std::result::Result<T, E>;
 
-/// What is wrong, and (through [`EncodeError::hint`]) what to do about it.
+/// What is wrong, and (through [`Advise`]) what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
     /// A file cannot be read or written.
@@ -126,41 +127,45 @@ pub enum EncodeError {
     },
 }
 
-impl EncodeError {
-    /// What to do about it, when there is something to say.
-    pub fn hint(&self) -> Option<String> {
+impl Advise for EncodeError {
+    fn advice(&self) -> Option<Advice> {
         match self {
-            Self::File(error) => error.hint(),
-            Self::Features(error) => error.hint(),
+            Self::File(error) => error.advice(),
+            Self::Features(error) => error.advice(),
             Self::UnknownWeights { near, .. } => {
                 let names: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
-                Some(format!("there are {}; `cuemark weights list` tells what each is for", names.join(", ")))
+                let there = Advice::say(format!("there are {}; ", names.join(", ")));
+                Some(there.run("weights list").and(" tells what each is for"))
             }
-            Self::NotPulled { name } => Some(format!("run `cuemark weights pull {name}`")),
-            Self::NotAllPulled { names, .. } => Some(format!("run `cuemark weights pull {}`", names.join(" "))),
+            Self::NotPulled { name } => Some(Advice::say("run ").run(format!("weights pull {name}"))),
+            Self::NotAllPulled { names, .. } => {
+                Some(Advice::say("run ").run(format!("weights pull {}", names.join(" "))))
+            }
             Self::Damaged { name, .. } => {
-                Some(format!("run `cuemark weights pull {name}`: it checks the files and replaces what is damaged"))
+                let run = Advice::say("run ").run(format!("weights pull {name}"));
+                Some(run.and(": it checks the files and replaces what is damaged"))
             }
-            Self::NoCache => Some("set `CUEMARK_CACHE` to a folder with a few hundred MB of room".to_owned()),
-            Self::NoPip { .. } => Some("install Python 3 with pip; nothing else of Python is used".to_owned()),
+            Self::NoCache => Some("set `CUEMARK_CACHE` to a folder with a few hundred MB of room".into()),
+            Self::NoPip { .. } => Some("install Python 3 with pip; nothing else of Python is used".into()),
             Self::Pip { .. } => {
-                Some("what was fetched before is kept; run the command again when the network is there".to_owned())
+                Some("what was fetched before is kept; run the command again when the network is there".into())
             }
-            Self::Hub { .. } => Some(
-                "is the network there, and may you read the repository? a folder with the files works too".to_owned(),
-            ),
-            Self::HubNotBuilt { repo, name } => Some(format!(
+            Self::Hub { .. } => {
+                Some("is the network there, and may you read the repository? a folder with the files works too".into())
+            }
+            Self::HubNotBuilt { repo, name } => Some(Advice::say(format!(
                 "build it with `cargo build --release --features cuemark-cli/hub`, or fetch `{repo}` with the hub's own \
                  client, whose cache is looked into for `{name}`, or name the folder that holds its files"
-            )),
-            Self::Unfit { .. } => Some("are these the weights of the model that `config.json` describes?".to_owned()),
-            Self::Tokenizer { .. } => Some("take the tokenizer and the weights from the same release".to_owned()),
-            Self::NoEncoder { present, .. } => Some(format!("there are {present}")),
+            ))),
+            Self::Unfit { .. } => Some("are these the weights of the model that `config.json` describes?".into()),
+            Self::Tokenizer { .. } => Some("take the tokenizer and the weights from the same release".into()),
+            Self::NoEncoder { present, .. } => Some(format!("there are {present}").into()),
             Self::NeedsWeights { .. } => {
-                Some("name the file with `--weights FILE`; `docs/encoders.md` says whose files fit".to_owned())
+                let name = Advice::say("name the file with ").set_any("weights", "FILE");
+                Some(name.and("; `docs/encoders.md` says whose files fit"))
             }
             Self::Sampling { .. } => {
-                Some("a clip has 1 to 4096 frames, and the next begins before or where it ends".to_owned())
+                Some("a clip has 1 to 4096 frames, and the next begins before or where it ends".into())
             }
             Self::Tensor(_) => None,
         }

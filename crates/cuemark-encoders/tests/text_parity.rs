@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use camino::Utf8PathBuf;
+use cuemark_core::Advise as _;
 use cuemark_encoders::text::{self, Reference, TextEncoder};
 use cuemark_encoders::weights::WeightsFolder;
 use cuemark_tensor::Device;
@@ -27,7 +28,7 @@ fn copy(name: &str) -> (tempfile::TempDir, Utf8PathBuf) {
 
 fn refused(path: &Utf8PathBuf) -> String {
     let error = text::from_folder(&WeightsFolder::at(path.clone()), &Device::Cpu).err().expect("should be refused");
-    assert!(error.hint().is_some(), "{error}");
+    assert!(error.advice().is_some(), "{error}");
     error.to_string()
 }
 

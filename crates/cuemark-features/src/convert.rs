@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use camino::Utf8Path;
-use cuemark_core::{Rng, VideoId};
+use cuemark_core::{Advice, Rng, VideoId};
 use cuemark_formats::{Overwrite, ReadError};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -82,7 +82,7 @@ pub fn convert(
     let shards = videos.chunks(SHARD);
     let others = |shard: usize| {
         let problem = format!("shard {shard} holds other videos than the source has now");
-        ReadError::file(out, problem).with_hint("pass `--force` to start over")
+        ReadError::file(out, problem).with_hint(Advice::say("pass ").set("force").and(" to start over"))
     };
     let mut report = ConvertReport { videos: videos.len(), streams, resumed: 0, rows: 0 };
     if work.writer.has_shard(shards.len()) {

@@ -1,7 +1,7 @@
 //! What can be wrong with a feature store.
 
 use camino::Utf8PathBuf;
-use cuemark_core::VideoId;
+use cuemark_core::{Advice, Advise, VideoId};
 use cuemark_formats::ReadError;
 
 use crate::Layout;
@@ -9,7 +9,7 @@ use crate::Layout;
 /// The result of reading or writing features.
 pub type Result<T, E = FeatureError> = std::result::Result<T, E>;
 
-/// What is wrong, where, and (through [`FeatureError::hint`]) what to do about it.
+/// What is wrong, where, and (through [`Advise`]) what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum FeatureError {
     /// A file cannot be read or written.
@@ -143,45 +143,49 @@ pub enum FeatureError {
     },
 }
 
-impl FeatureError {
-    /// What to do about it, when there is something to say.
-    pub fn hint(&self) -> Option<String> {
+impl Advise for FeatureError {
+    fn advice(&self) -> Option<Advice> {
         match self {
-            Self::File(error) => error.hint(),
+            Self::File(error) => error.advice(),
             Self::Shard { .. } | Self::Tensor { .. } => {
-                Some("the file is damaged or was not written by cuemark: make the features again".to_owned())
+                Some("the file is damaged or was not written by cuemark: make the features again".into())
             }
             Self::MixedRecipes { .. } | Self::OtherRecipe { .. } => {
-                Some("one store, one recipe: write to an empty folder, or pass `--force` to start over".to_owned())
+                let write = Advice::say("one store, one recipe: write to an empty folder, or pass ");
+                Some(write.set("force").and(" to start over"))
             }
             Self::Missing { near, .. } => {
                 let advice = "extract the features of this video, or leave its queries out";
                 let names: Vec<String> = near.iter().map(|video| format!("`{video}`")).collect();
                 Some(match names.as_slice() {
-                    [] => advice.to_owned(),
-                    names => format!("{advice}; like it are {}", names.join(", ")),
+                    [] => advice.into(),
+                    names => format!("{advice}; like it are {}", names.join(", ")).into(),
                 })
             }
-            Self::NoClipLen { .. } => Some(
-                "pass `--clip-length S`, or `--rows-span-duration --truth FILE` when the rows share each video's duration \
-                 evenly"
-                    .to_owned(),
-            ),
-            Self::StreamTwice { .. } => Some("give them names of their own: `visual=PATH subtitle=PATH`".to_owned()),
-            Self::NoDuration { .. } => {
-                Some("name a truth file that states it, or one with `--durations` beside it".to_owned())
+            Self::NoClipLen { .. } => {
+                let pass = Advice::say("pass ").set_any("clip_length", "S").and(", or ");
+                let spanned = pass.set("rows_span_duration").set_any("truth", "FILE");
+                Some(spanned.and(" when the rows share each video's duration evenly"))
             }
-            Self::NotBuilt { feature, .. } => Some(format!(
-                "build it with `cargo build --release --features cuemark-cli/{feature}`; the library behind it is C code \
-                 that trusts the files it reads"
-            )),
+            Self::StreamTwice { .. } => Some("give them names of their own: `visual=PATH subtitle=PATH`".into()),
+            Self::NoDuration { .. } => {
+                let name = Advice::say("name a truth file that states it, or one with ");
+                Some(name.setting("durations").and(" beside it"))
+            }
+            Self::NotBuilt { feature, .. } => {
+                let build = format!(
+                    "build it with `cargo build --release --features cuemark-cli/{feature}`; the library behind it is C \
+                     code that trusts the files it reads"
+                );
+                Some(build.into())
+            }
             Self::Program { .. } => Some(
                 "video is decoded by the `ffmpeg` and `ffprobe` programs: `apt-get install ffmpeg`, `brew install ffmpeg` or \
                  `winget install ffmpeg`, and have them on the search path"
-                    .to_owned(),
+                    .into(),
             ),
-            Self::Video { .. } => Some("play the file to see whether it is whole, or leave it out".to_owned()),
-            Self::NotFinite { .. } => Some("extract this video's features again".to_owned()),
+            Self::Video { .. } => Some("play the file to see whether it is whole, or leave it out".into()),
+            Self::NotFinite { .. } => Some("extract this video's features again".into()),
             Self::ClipLenByVideo { .. } | Self::NoStream { .. } | Self::Unfit { .. } => None,
         }
     }

@@ -4,6 +4,7 @@
 //! matrix of a sample of rows.
 
 use camino::Utf8Path;
+use cuemark_core::Advice;
 use cuemark_formats::{Overwrite, ReadError, WholeFile};
 use faer::linalg::matmul::matmul;
 use faer::{Accum, Mat, MatMut, MatRef, Par, Side};
@@ -167,7 +168,9 @@ impl Pca {
             return Err(ReadError::TooLarge { path, what, limit: LARGEST }.into());
         }
         let bytes = std::fs::read(path).map_err(io)?;
-        let fault = |problem: String| ReadError::file(path, problem).with_hint("make it again with `--pca N`");
+        let fault = |problem: String| {
+            ReadError::file(path, problem).with_hint(Advice::say("make it again with ").set_any("pca", "N"))
+        };
         Ok(Self::parse(&bytes).map_err(fault)?)
     }
 

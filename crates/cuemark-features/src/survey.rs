@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cuemark_core::VideoId;
+use cuemark_core::{VideoId, whole_message};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -148,7 +148,7 @@ fn survey_stream(source: &dyn FeatureSource, stream: &str, progress: &(dyn Fn() 
         let counted = match counted {
             Ok(counted) => counted,
             Err(error) => {
-                survey.unreadable.push(Unreadable { video: video.clone(), problem: error.to_string() });
+                survey.unreadable.push(Unreadable { video: video.clone(), problem: whole_message(&error) });
                 continue;
             }
         };

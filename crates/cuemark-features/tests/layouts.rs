@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_core::{ClipLen, VideoId};
 use cuemark_features::{FeatureError, FeatureSource, Joined, Layout, OpenOptions, RowTime, open};
 use cuemark_testkit::fixture;
@@ -97,7 +98,7 @@ fn without_the_library_the_error_says_how_to_build_with_it() {
     for path in ["flat.h5", "hdf5-files"] {
         let error = open(&fixture("features").join(path), &OpenOptions::default()).unwrap_err();
         assert!(matches!(error, FeatureError::NotBuilt { feature: "hdf5", .. }), "{error}");
-        assert!(error.hint().unwrap().contains("--features cuemark-cli/hdf5"));
+        assert!(error.advice_in(Dialect::Terminal).unwrap().contains("--features cuemark-cli/hdf5"));
     }
 }
 
@@ -125,7 +126,10 @@ fn a_clip_length_is_what_somebody_said_or_an_error() {
     let video = VideoId::from("v_long");
     let unstated = opened("npy", &OpenOptions::default());
     let error = unstated.clip_len(&video, "visual", 5).unwrap_err();
-    assert!(matches!(error, FeatureError::NoClipLen { .. }) && error.hint().unwrap().contains("--clip-length"));
+    assert!(
+        matches!(error, FeatureError::NoClipLen { .. })
+            && error.advice_in(Dialect::Terminal).unwrap().contains("--clip-length")
+    );
     let stated = OpenOptions { row_time: ClipLen::new(1.5).map(RowTime::Clip), ..OpenOptions::default() };
     assert_eq!(opened("npy", &stated).clip_len(&video, "visual", 5).unwrap().seconds(), 1.5);
     let durations = Arc::new([(video.clone(), 20.0)].into_iter().collect());
@@ -141,7 +145,11 @@ fn a_missing_video_is_named_with_those_like_it_and_no_name_leads_out_of_the_fold
     let source = opened("npy", &OpenOptions::default());
     let error = source.get(&"long".into(), "visual").unwrap_err();
     assert!(error.to_string().contains("video `long`"), "{error}");
-    assert!(error.hint().unwrap().ends_with("like it are `v_long`"), "{:?}", error.hint());
+    assert!(
+        error.advice_in(Dialect::Terminal).unwrap().ends_with("like it are `v_long`"),
+        "{:?}",
+        error.advice_in(Dialect::Terminal)
+    );
     for outside in ["../npy/v_long", "/etc/passwd", "", ".", "../csv/v_long"] {
         assert!(matches!(source.get(&outside.into(), "visual"), Err(FeatureError::Missing { .. })), "{outside}");
     }

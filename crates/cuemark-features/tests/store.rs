@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
+use cuemark_core::Advise as _;
 use cuemark_core::{ClipLen, Rng, VideoId};
 use cuemark_features::{FeatureError, FeatureStore, Features, Recipe, StoreWriter, VideoFeatures};
 use cuemark_formats::Overwrite;
@@ -84,7 +85,7 @@ fn an_empty_folder_is_no_store() {
     let (_guard, folder) = folder();
     let error = FeatureStore::open(&folder).unwrap_err();
     assert!(error.to_string().contains("holds no `.safetensors` shard"), "{error}");
-    assert!(error.hint().is_some());
+    assert!(error.advice().is_some());
 }
 
 #[test]

@@ -5,6 +5,7 @@
 use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_features::FeatureError;
 use cuemark_features::video::{Ffmpeg, Filter, Framing, Rate};
 use tempfile::TempDir;
@@ -144,7 +145,7 @@ fn files_without_pictures_say_what_they_are() {
     assert!(words.contains("moov atom") || words.contains("Invalid data"), "{words}");
     assert!(said(&folder).to_string().ends_with("is a folder"));
     assert!(matches!(said(&folder.join("gone.mp4")), FeatureError::File(_)));
-    assert!(said(&text).hint().is_some());
+    assert!(said(&text).advice().is_some());
 }
 
 #[test]
@@ -180,7 +181,7 @@ fn a_missing_program_is_named_with_ways_to_get_it() {
     let ffmpeg = Ffmpeg::in_folder("/nowhere");
     let error = ffmpeg.check().unwrap_err();
     assert_eq!(error.to_string(), "cannot run `ffmpeg`: it is not installed");
-    assert!(error.hint().unwrap().contains("apt-get install ffmpeg"));
+    assert!(error.advice_in(Dialect::Terminal).unwrap().contains("apt-get install ffmpeg"));
     let (_guard, folder) = folder();
     let path = folder.join("some.mp4");
     std::fs::write(&path, "bytes").unwrap();

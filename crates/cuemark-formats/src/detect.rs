@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::fault::shorten;
 use crate::{Result, Source};
+use cuemark_core::{Advice, Advise};
 
 /// The layouts of prediction files, one module each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,14 +62,14 @@ pub struct UnknownFormat {
     name: String,
 }
 
-impl UnknownFormat {
+impl Advise for UnknownFormat {
     /// The nearest name, where one is near, and all of them otherwise.
-    pub fn hint(&self) -> String {
+    fn advice(&self) -> Option<Advice> {
         let near = |format: &PredictionFormat| strsim::damerau_levenshtein(format.name(), &self.name);
-        match PredictionFormat::ALL.into_iter().min_by_key(near) {
-            Some(nearest) if near(&nearest) <= 1 + nearest.name().len() / 3 => format!("did you mean `{nearest}`?"),
-            _ => format!("there are {}", PredictionFormat::names()),
-        }
+        Some(match PredictionFormat::ALL.into_iter().min_by_key(near) {
+            Some(nearest) if near(&nearest) <= 1 + nearest.name().len() / 3 => Advice::nearest(nearest.name()),
+            _ => format!("there are {}", PredictionFormat::names()).into(),
+        })
     }
 }
 
@@ -98,8 +99,9 @@ pub fn detect(source: &Source) -> Result<PredictionFormat> {
         None => return Err(source.fault("the file is empty")),
     };
     found.ok_or_else(|| {
-        let hint = format!("pass `--pred-format` with one of {}", PredictionFormat::names());
-        source.fault("the content is of no known prediction layout").with_hint(hint)
+        let names = format!(" with one of {}", PredictionFormat::names());
+        let advice = Advice::say("pass ").setting("pred_format").and(names);
+        source.fault("the content is of no known prediction layout").with_hint(advice)
     })
 }
 
@@ -164,6 +166,8 @@ fn from_first_line(head: &[u8]) -> Option<PredictionFormat> {
 
 #[cfg(test)]
 mod tests {
+    use cuemark_core::{Advise as _, Dialect};
+
     use super::*;
 
     #[test]
@@ -181,7 +185,7 @@ mod tests {
         for format in PredictionFormat::ALL {
             assert_eq!(format.name().parse(), Ok(format));
         }
-        let hint = |name: &str| name.parse::<PredictionFormat>().unwrap_err().hint();
+        let hint = |name: &str| name.parse::<PredictionFormat>().unwrap_err().advice_in(Dialect::Terminal).unwrap();
         assert_eq!(hint("tvr-rankng"), "did you mean `tvr-ranking`?");
         assert!(hint("spreadsheet").starts_with("there are cuemark, "));
     }

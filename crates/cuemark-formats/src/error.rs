@@ -1,15 +1,16 @@
 //! What can be wrong with a file from outside, said so that a person can act on it.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::{Advice, Advise};
 
 /// The result of reading or writing a file.
 pub type Result<T, E = ReadError> = std::result::Result<T, E>;
 
-/// What is wrong, where, and (through [`ReadError::hint`]) what to do about it.
+/// What is wrong, where, and (through [`Advise`]) what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The operating system refused.
-    #[error("cannot read `{path}`: {source}")]
+    #[error("cannot read `{path}`")]
     Io {
         /// The file.
         path: Utf8PathBuf,
@@ -17,7 +18,7 @@ pub enum ReadError {
         source: std::io::Error,
     },
     /// The operating system refused a write.
-    #[error("cannot write `{path}`: {source}")]
+    #[error("cannot write `{path}`")]
     Write {
         /// The file.
         path: Utf8PathBuf,
@@ -36,7 +37,7 @@ pub enum ReadError {
         /// What is wrong with it.
         problem: String,
         /// What to do about it.
-        hint: Option<String>,
+        hint: Option<Advice>,
     },
     /// The file as a whole is not what was expected.
     #[error("{path}: {problem}")]
@@ -46,7 +47,7 @@ pub enum ReadError {
         /// What is wrong with it.
         problem: String,
         /// What to do about it.
-        hint: Option<String>,
+        hint: Option<Advice>,
     },
     /// A line, or the file once decompressed, is larger than anything the field publishes.
     #[error("{path}: {what} is larger than {} MiB", limit >> 20)]
@@ -79,30 +80,31 @@ impl ReadError {
         Self::File { path: path.to_owned(), problem: problem.to_string(), hint: None }
     }
 
-    /// The same error with advice; kinds of error that carry their own keep it.
+    /// The same error with advice: words, or an [`Advice`] that names settings; kinds of error that carry their own keep it.
     #[must_use]
-    pub fn with_hint(mut self, advice: impl Into<String>) -> Self {
+    pub fn with_hint(mut self, advice: impl Into<Advice>) -> Self {
         if let Self::Record { hint, .. } | Self::File { hint, .. } = &mut self {
             *hint = Some(advice.into());
         }
         self
     }
+}
 
-    /// What to do about it, when there is something to say.
-    pub fn hint(&self) -> Option<String> {
+impl Advise for ReadError {
+    fn advice(&self) -> Option<Advice> {
         match self {
             Self::Record { hint: None, .. } => {
-                Some("correct that value or leave the record out; nothing was read or written".to_owned())
+                Some("correct that value or leave the record out; nothing was read or written".into())
             }
             Self::Record { hint, .. } | Self::File { hint, .. } => hint.clone(),
             Self::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-                Some("check the path; a `.gz` or `.zst` beside it is found by its plain name too".to_owned())
+                Some("check the path; a `.gz` or `.zst` beside it is found by its plain name too".into())
             }
             Self::Io { .. } | Self::Write { .. } => None,
             Self::TooLarge { .. } => {
-                Some("no published file comes near this size: check where the file comes from".to_owned())
+                Some("no published file comes near this size: check where the file comes from".into())
             }
-            Self::Exists { .. } => Some("pass `--force` to replace it".to_owned()),
+            Self::Exists { .. } => Some(Advice::say("pass ").set("force").and(" to replace it")),
         }
     }
 }

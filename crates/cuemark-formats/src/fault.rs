@@ -1,5 +1,7 @@
 //! What is wrong inside one JSON value, before the file and the line are known.
 
+use cuemark_core::Advice;
+
 use crate::{ReadError, Source};
 
 /// A problem and the way to it; the way is put together from the inside out, and only when there is a problem.
@@ -7,7 +9,7 @@ use crate::{ReadError, Source};
 pub(crate) struct Fault {
     field: String,
     problem: String,
-    hint: Option<String>,
+    hint: Option<Advice>,
     /// Byte offset in the text that was walked.
     at: usize,
 }
@@ -24,7 +26,7 @@ impl Fault {
         Box::new(Self { field: String::new(), problem: problem.to_string(), hint: None, at })
     }
 
-    pub(crate) fn with_hint(mut self: Box<Self>, hint: impl Into<String>) -> Box<Self> {
+    pub(crate) fn with_hint(mut self: Box<Self>, hint: impl Into<Advice>) -> Box<Self> {
         self.hint = Some(hint.into());
         self
     }

@@ -160,6 +160,8 @@ fn allow_everyone_to_read(_: &File) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use cuemark_core::{Advise as _, Dialect};
+
     use super::*;
     use crate::Source;
 
@@ -184,7 +186,7 @@ mod tests {
         let path = folder.join("out.txt");
         WholeFile::write_all_to(&path, Overwrite::Never, b"one").unwrap();
         let refused = WholeFile::write_all_to(&path, Overwrite::Never, b"two").unwrap_err();
-        assert!(refused.hint().unwrap().contains("--force"));
+        assert!(refused.advice_in(Dialect::Terminal).unwrap().contains("--force"));
         assert_eq!(std::fs::read(&path).unwrap(), b"one");
         WholeFile::write_all_to(&path, Overwrite::Force, b"two").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"two");

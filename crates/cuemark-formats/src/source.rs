@@ -6,13 +6,15 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Progress, SpanFault};
+use cuemark_core::{Advice, Progress, SpanFault};
 
 use crate::{ReadError, Result};
 
 /// What to do about a span that [`RowPolicy::Error`](cuemark_core::RowPolicy::Error) refuses.
-pub(crate) const BAD_ROW_HINT: &str =
-    "pass `--bad-rows keep` to swap such rows or `skip` to leave them out; either way they are counted";
+pub(crate) fn bad_row_advice() -> Advice {
+    let advice = Advice::say("pass ").set_to("bad_rows", "keep");
+    advice.and(" to swap such rows or `skip` to leave them out; either way they are counted")
+}
 
 /// The largest things that are read into memory at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,11 +233,11 @@ impl Source {
         ReadError::Io { path: self.path.clone(), source }
     }
 
-    /// An annotated span that the row policy refuses, with what `--bad-rows` can do about it.
+    /// An annotated span that the row policy refuses, with what other policies can do about it.
     pub fn bad_row(&self, line: usize, field: impl Into<String>, fault: SpanFault) -> ReadError {
         let error = self.record(line, field, fault);
         match fault {
-            SpanFault::Bad { .. } => error.with_hint(BAD_ROW_HINT),
+            SpanFault::Bad { .. } => error.with_hint(bad_row_advice()),
             SpanFault::NotASpan(_) => error,
         }
     }

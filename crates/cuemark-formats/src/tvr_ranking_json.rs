@@ -4,7 +4,7 @@
 //! that a file that was read can be written again. To write predictions from elsewhere, call
 //! [`VideoIndex::remember_in`] first.
 
-use cuemark_core::{Extra, Predictions, RowCounts, Task, TaskPredictions};
+use cuemark_core::{Advice, Extra, Predictions, RowCounts, Task, TaskPredictions};
 use serde_json::Value;
 
 use crate::cursor::Cursor;
@@ -14,7 +14,10 @@ use crate::video_index::VIDEO2IDX;
 use crate::{Result, Source, VideoIndex, WholeFile};
 
 const ID_FIELD: &str = "query_id";
-const HINT: &str = "pass the corpus's list of names and numbers with `--video-index FILE`";
+
+fn index_advice() -> Advice {
+    Advice::say("pass the corpus's list of names and numbers with ").set_any("video_index", "FILE")
+}
 
 /// Reads a prediction file, with the numbers of its corpus.
 ///
@@ -24,7 +27,7 @@ pub fn read(source: &Source, videos: Option<&VideoIndex>) -> Result<Predictions>
     let Some(videos) = videos else {
         return Err(source
             .fault("the file names its videos by number, and nothing says what the numbers mean")
-            .with_hint(HINT));
+            .with_hint(index_advice()));
     };
     let text = source.text()?;
     walk(&text, videos).map_err(|fault| fault.into_error(source, 1, &text))
@@ -49,7 +52,7 @@ fn walk(text: &str, videos: &VideoIndex) -> Walk<Predictions> {
 pub fn write(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
     let lists = crate::predictions::one_task(predictions, out)?;
     let Some(named) = predictions.extra.get(VIDEO2IDX).and_then(Value::as_object) else {
-        return Err(out.fault("the layout names videos by number, and nothing says which").with_hint(HINT));
+        return Err(out.fault("the layout names videos by number, and nothing says which").with_hint(index_advice()));
     };
     out.put_json(&Entries { id_field: ID_FIELD, numbers: &Numbers::remembered(named), lists })?;
     out.put(b"\n")

@@ -92,7 +92,7 @@ impl<'a> Case<'a> {
                 }
             }
             Step::ClipTruth => {
-                let duration = self.needs_duration("--clip-truth")?;
+                let duration = self.needs_duration("clip_truth")?;
                 for target in &mut self.targets {
                     target.span = target.span.clip_to(duration);
                 }

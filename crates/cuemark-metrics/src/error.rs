@@ -1,6 +1,6 @@
 //! Why an evaluation cannot be done.
 
-use cuemark_core::{QueryId, Stopped, Task};
+use cuemark_core::{Advice, Advise, QueryId, Stopped, Task};
 
 /// Why an evaluation cannot be done as asked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -97,28 +97,31 @@ fn for_task(task: Task) -> String {
     if task == Task::Any { String::new() } else { format!(" for {task}") }
 }
 
-impl EvalError {
-    /// What to do about it, when there is something to say.
-    pub fn hint(&self) -> Option<String> {
+impl Advise for EvalError {
+    fn advice(&self) -> Option<Advice> {
         match self {
             Self::UnknownMetric { nearest: Some(nearest), .. } | Self::UnknownPreset { nearest: Some(nearest), .. } => {
-                Some(format!("did you mean `{nearest}`?"))
+                Some(Advice::nearest(nearest))
             }
-            Self::UnknownMetric { .. } => Some("`cuemark eval --help` lists every metric".to_owned()),
-            Self::UnknownPreset { .. } => Some("`cuemark eval --help` lists every preset".to_owned()),
+            Self::UnknownMetric { .. } => Some(Advice::command("eval --help").and(" lists every metric")),
+            Self::UnknownPreset { .. } => Some(Advice::command("eval --help").and(" lists every preset")),
             Self::NoTask { task: Task::Any, .. } => {
-                Some("ask for `VCMR:`, `SVMR:` or `VR:` metrics, or pass `--preset tvr`".to_owned())
+                Some(Advice::say("ask for `VCMR:`, `SVMR:` or `VR:` metrics, or pass ").set_to("preset", "tvr"))
             }
             Self::NoTask { .. } => None,
             Self::Missing { .. } => {
-                Some("without a preset such queries count as misses and are shown; pass `--metrics` instead".to_owned())
+                let without = "without a preset such queries count as misses and are shown; pass ";
+                Some(Advice::say(without).setting("metrics").and(" instead"))
             }
-            Self::Duplicate { .. } => Some("give every query an id of its own".to_owned()),
+            Self::Duplicate { .. } => Some("give every query an id of its own".into()),
             Self::NoDuration { .. } => {
-                Some("add `duration` to the truth, or pass `--durations FILE` for layouts that state none".to_owned())
+                let pass = Advice::say("add `duration` to the truth, or pass ").set_any("durations", "FILE");
+                Some(pass.and(" for layouts that state none"))
             }
-            Self::NoScore { .. } => Some("pass `--order file` to rank by the order of the file".to_owned()),
-            Self::NoVideo { .. } => Some("add `video` to every prediction".to_owned()),
+            Self::NoScore { .. } => {
+                Some(Advice::say("pass ").set_to("order", "file").and(" to rank by the order of the file"))
+            }
+            Self::NoVideo { .. } => Some("add `video` to every prediction".into()),
             Self::NothingToScore { .. } | Self::Stopped(_) => None,
         }
     }

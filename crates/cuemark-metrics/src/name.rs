@@ -237,6 +237,8 @@ pub fn parse_list(list: &str) -> Result<Vec<MetricName>, EvalError> {
 
 #[cfg(test)]
 mod tests {
+    use cuemark_core::{Advise as _, Dialect};
+
     use super::*;
 
     #[test]
@@ -249,7 +251,7 @@ mod tests {
     #[test]
     fn a_misspelt_name_is_answered_with_the_nearest() {
         let error = "R@1,IuO=0.5".parse::<MetricName>().unwrap_err();
-        assert_eq!(error.hint().unwrap(), "did you mean `R@1,IoU=0.5`?");
+        assert_eq!(error.advice_in(Dialect::Terminal).unwrap(), "did you mean `R@1,IoU=0.5`?");
         for wrong in ["R@0,IoU=0.5", "R@1", "R@1,IoU=1.5", "mAP@x", "HL-mAP/Nice", "mIoU/tall", "", "@"] {
             assert!(wrong.parse::<MetricName>().is_err(), "{wrong}");
         }

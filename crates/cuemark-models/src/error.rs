@@ -1,6 +1,7 @@
 //! What can be wrong with a model, its settings or its fixture.
 
 use camino::Utf8PathBuf;
+use cuemark_core::{Advice, Advise};
 use cuemark_formats::ReadError;
 
 /// The crate's result.
@@ -61,17 +62,18 @@ impl From<candle_core::Error> for ModelError {
     }
 }
 
-impl ModelError {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
+impl Advise for ModelError {
+    fn advice(&self) -> Option<Advice> {
         match self {
-            Self::Unknown { nearest: Some(nearest), .. } => Some(format!("did you mean `{nearest}`?")),
-            Self::Unknown { .. } => Some("`cuemark models list` shows them all".to_owned()),
-            Self::Settings { model, .. } => Some(format!("`cuemark models show {model}` lists its settings")),
-            Self::Missing { .. } => Some("see `needs` in `cuemark models show`".to_owned()),
-            Self::Fixture { .. } => Some("the layout of fixtures is described in `docs/models.md`".to_owned()),
-            Self::Read(error) => error.hint(),
-            Self::Tensor(_) => Some("the sizes in `[model]` must fit each other and the features".to_owned()),
+            Self::Unknown { nearest: Some(nearest), .. } => Some(Advice::nearest(nearest)),
+            Self::Unknown { .. } => Some(Advice::command("models list").and(" shows them all")),
+            Self::Settings { model, .. } => {
+                Some(Advice::command(format!("models show {model}")).and(" lists its settings"))
+            }
+            Self::Missing { .. } => Some(Advice::say("see `needs` in ").run("models show")),
+            Self::Fixture { .. } => Some("the layout of fixtures is described in `docs/models.md`".into()),
+            Self::Read(error) => error.advice(),
+            Self::Tensor(_) => Some("the sizes in `[model]` must fit each other and the features".into()),
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use camino::Utf8Path;
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_models::registry::{MODELS, find};
 use cuemark_models::{Given, Supervision};
 use cuemark_tensor::{DType, Device, Params, Tensor};
@@ -55,8 +56,8 @@ fn spans_are_asked_for_by_methods_that_learn_from_them_and_by_no_other() {
 
 #[test]
 fn a_misspelt_name_suggests_the_right_one() {
-    assert_eq!(find("2dtan").unwrap_err().hint().unwrap(), "did you mean `2d-tan`?");
-    assert!(find("zebra").unwrap_err().hint().unwrap().contains("models list"));
+    assert_eq!(find("2dtan").unwrap_err().advice_in(Dialect::Terminal).unwrap(), "did you mean `2d-tan`?");
+    assert!(find("zebra").unwrap_err().advice_in(Dialect::Terminal).unwrap().contains("models list"));
 }
 
 #[test]

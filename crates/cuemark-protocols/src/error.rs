@@ -1,13 +1,13 @@
 //! What can go wrong while a protocol works, said so that a person can act on it.
 
-use cuemark_core::{QueryId, Stopped, VideoId};
+use cuemark_core::{Advice, Advise, QueryId, Stopped, VideoId};
 use cuemark_formats::ReadError;
 use cuemark_text::similarity::SimilarityError;
 
 /// The result of a protocol.
 pub type Result<T, E = ProtocolError> = std::result::Result<T, E>;
 
-/// What is wrong and (through [`ProtocolError::hint`]) what to do about it.
+/// What is wrong and (through [`Advise`]) what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum ProtocolError {
     /// A file could not be read or written.
@@ -93,7 +93,7 @@ pub enum ProtocolError {
     /// A setting outside what it can be.
     #[error("`{option}`: {value} {problem}")]
     Option {
-        /// The setting, as the command line spells it.
+        /// The setting, in `snake_case`.
         option: &'static str,
         /// What was given.
         value: String,
@@ -123,29 +123,29 @@ pub enum ProtocolError {
     },
 }
 
-impl ProtocolError {
-    /// What to do about it, when there is something to say.
-    pub fn hint(&self) -> Option<String> {
+impl Advise for ProtocolError {
+    fn advice(&self) -> Option<Advice> {
         match self {
-            Self::File(error) => error.hint(),
-            Self::Similarity(error) => error.hint(),
-            Self::Sides { .. } => Some("similarities must be made from the same files, in the same order".to_owned()),
+            Self::File(error) => error.advice(),
+            Self::Similarity(error) => error.advice(),
+            Self::Sides { .. } => Some("similarities must be made from the same files, in the same order".into()),
             Self::NoMoments { .. } => {
-                Some("check that the file is the one you meant; test releases often carry no moments".to_owned())
+                Some("check that the file is the one you meant; test releases often carry no moments".into())
             }
             Self::Spread { .. } => {
-                Some("look for absurd times with `cuemark data check`, or read with `--bad-rows clamp`".to_owned())
+                let look = Advice::say("look for absurd times with ").run("data check");
+                Some(look.and(", or read with ").set_to("bad_rows", "clamp"))
             }
             Self::NoDuration { .. } => {
-                Some("this works on fractions of a video: give a truth file that states durations".to_owned())
+                Some("this works on fractions of a video: give a truth file that states durations".into())
             }
             Self::NoVideo { .. } => {
-                Some("this works on one video a query: pools and graded sets have protocols of their own".to_owned())
+                Some("this works on one video a query: pools and graded sets have protocols of their own".into())
             }
-            Self::Unknown { known, .. } => Some(format!("known: {}", known.join(", "))),
-            Self::TooFew { .. } => Some("give more videos, or another share".to_owned()),
+            Self::Unknown { known, .. } => Some(format!("known: {}", known.join(", ")).into()),
+            Self::TooFew { .. } => Some("give more videos, or another share".into()),
             Self::NoSplit { known, .. } if known.is_empty() => None,
-            Self::NoSplit { known, .. } => Some(format!("found: {}", known.join(", "))),
+            Self::NoSplit { known, .. } => Some(format!("found: {}", known.join(", ")).into()),
             Self::Option { .. }
             | Self::Plot { .. }
             | Self::Ratings { .. }

@@ -1,6 +1,6 @@
-//! Errors as Python exceptions, with the text and the hint that the command line gives.
+//! Errors as Python exceptions, with the text that the command line gives and its hint in the words of Python.
 
-use cuemark_core::Stopped;
+use cuemark_core::{Advice, Advise, Dialect, Stopped};
 use cuemark_data::DataError;
 use cuemark_formats::{ReadError, UnknownFormat};
 use cuemark_metrics::EvalError;
@@ -43,12 +43,12 @@ pub(crate) enum Failure {
     Stopped(#[from] Stopped),
     /// An argument has the right type and says something that cannot be: `truth[3]: …`.
     #[error("{place}: {problem}")]
-    Argument { place: String, problem: String, hint: Option<String> },
+    Argument { place: String, problem: String, hint: Option<Advice> },
     /// An argument is of a type that nothing can be made of.
     #[error("{place}: {problem}")]
-    Type { place: String, problem: String, hint: Option<String> },
+    Type { place: String, problem: String, hint: Option<Advice> },
     /// Python itself raised something.
-    #[error("{0}")]
+    #[error(transparent)]
     Python(#[from] PyErr),
 }
 
@@ -64,7 +64,7 @@ impl Failure {
     }
 
     /// The same with advice.
-    pub(crate) fn with_hint(mut self, advice: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(mut self, advice: impl Into<Advice>) -> Self {
         if let Self::Argument { hint, .. } | Self::Type { hint, .. } = &mut self {
             *hint = Some(advice.into());
         }
@@ -84,7 +84,7 @@ impl Failure {
             Self::Data(DataError::NoQueries { .. }) => return Self::argument(argument, "there is no query"),
             other => return other,
         };
-        let hint = read.hint();
+        let hint = read.advice();
         match read {
             ReadError::Record { line, field, problem, .. } => {
                 let place = format!("{argument}[{}]", line.saturating_sub(1));
@@ -92,34 +92,6 @@ impl Failure {
             }
             ReadError::File { problem, .. } => Self::Argument { place: argument.to_owned(), problem, hint },
             other => Self::Read(other),
-        }
-    }
-
-    /// What went wrong, with its causes; one that is quoted already is not said twice.
-    fn message(&self) -> String {
-        let mut message = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            let text = error.to_string();
-            if !message.contains(&text) {
-                message = format!("{message}: {text}");
-            }
-            cause = error.source();
-        }
-        message
-    }
-
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Read(error) => error.hint(),
-            Self::Data(error) => error.hint(),
-            Self::Eval(error) => error.hint(),
-            Self::Protocol(error) => error.hint(),
-            Self::Search(error) => error.hint(),
-            Self::Device(error) => Some(error.hint().to_owned()),
-            Self::Format(error) => Some(error.hint()),
-            Self::Argument { hint, .. } | Self::Type { hint, .. } => hint.clone(),
-            Self::Stopped(_) | Self::Python(_) => None,
         }
     }
 
@@ -140,6 +112,22 @@ impl Failure {
     }
 }
 
+impl Advise for Failure {
+    fn advice(&self) -> Option<Advice> {
+        match self {
+            Self::Read(error) => error.advice(),
+            Self::Data(error) => error.advice(),
+            Self::Eval(error) => error.advice(),
+            Self::Protocol(error) => error.advice(),
+            Self::Search(error) => error.advice(),
+            Self::Device(error) => error.advice(),
+            Self::Format(error) => error.advice(),
+            Self::Argument { hint, .. } | Self::Type { hint, .. } => hint.clone(),
+            Self::Stopped(_) | Self::Python(_) => None,
+        }
+    }
+}
+
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> Self {
         let failure = match failure {
@@ -147,7 +135,9 @@ impl From<Failure> for PyErr {
             failure => failure,
         };
         Python::attach(|py| match class(py, failure.class()) {
-            Ok(class) => PyErr::from_type(class, (failure.message(), failure.hint())),
+            Ok(class) => {
+                PyErr::from_type(class, (cuemark_core::whole_message(&failure), failure.advice_in(Dialect::Python)))
+            }
             Err(error) => error,
         })
     }

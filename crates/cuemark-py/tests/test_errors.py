@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,13 @@ def test_words_that_mean_nothing_are_refused() -> None:
         cuemark.evaluate(TRUTH, ANSWERS).interval(100)
 
 
-def test_text_and_hint_are_those_of_the_command_line(program: Any, fixtures: Path, tmp_path: Path) -> None:
+def in_the_words_of_a_terminal(hint: str) -> str:
+    """The hint with keyword arguments written as flags."""
+    valued = re.sub(r'`(\w+)="(\w+)"`', lambda found: f"`--{found[1].replace('_', '-')} {found[2]}`", hint)
+    return re.sub(r"`(\w+)=(?:True)?`", lambda found: f"`--{found[1].replace('_', '-')}`", valued)
+
+
+def test_the_text_is_that_of_the_command_line_and_the_hint_speaks_python(program: Any, fixtures: Path, tmp_path: Path) -> None:
     truth, answers = fixtures / "cli/truth.jsonl", fixtures / "cli/a.jsonl"
     broken = tmp_path / "broken.jsonl"
     broken.write_text('{"qid": "1", "predictions": [{"span": [1.0]}]}\n')
@@ -101,9 +108,22 @@ def test_text_and_hint_are_those_of_the_command_line(program: Any, fixtures: Pat
         assert told.returncode == 1, told
         with pytest.raises(cuemark.CuemarkError) as caught:
             cuemark.evaluate(truth_file, predictions, **options)
-        hint = "" if caught.value.hint is None else f"hint: {caught.value.hint}\n"
-        assert told.stderr == f"error: {caught.value.message}\n{hint}"
-        assert str(caught.value) + "\n" == told.stderr.removeprefix("error: ")
+        hint = caught.value.hint
+        assert hint is None or "--" not in hint.replace("cuemark eval --help", ""), hint
+        said = "" if hint is None else f"hint: {in_the_words_of_a_terminal(hint)}\n"
+        assert told.stderr == f"error: {caught.value.message}\n{said}"
+
+
+def test_the_same_mistake_side_by_side(program: Any, fixtures: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"qid": "1", "query": "x", "video": "v", "spans": [[5.0, 2.0]]}\n')
+    answers = fixtures / "cli/a.jsonl"
+    told = program.run("eval", "--truth", broken, "--pred", answers, "--bad-rows", "error")
+    with pytest.raises(cuemark.CuemarkError) as caught:
+        cuemark.evaluate(broken, answers, bad_rows="error")
+    rest = "to swap such rows or `skip` to leave them out; either way they are counted"
+    assert told.stderr.splitlines()[-1] == f"hint: pass `--bad-rows keep` {rest}"
+    assert caught.value.hint == f'pass `bad_rows="keep"` {rest}'
 
 
 def test_files_that_are_not_there_are_os_errors(tmp_path: Path) -> None:

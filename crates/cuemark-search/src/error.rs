@@ -1,7 +1,7 @@
 //! What can go wrong between a folder of videos and an answer.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::VideoId;
+use cuemark_core::{Advice, Advise, VideoId};
 #[cfg(feature = "models")]
 use cuemark_encoders::EncodeError;
 #[cfg(feature = "models")]
@@ -13,7 +13,7 @@ use cuemark_train::TrainError;
 /// The crate's result.
 pub type Result<T, E = SearchError> = std::result::Result<T, E>;
 
-/// What is wrong, and (through [`SearchError::hint`]) what to do about it.
+/// What is wrong, and (through [`Advise`]) what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
     /// A file of the index or a video cannot be read or written.
@@ -140,9 +140,10 @@ impl SearchError {
         let path = path.to_owned();
         move |source| Self::Io { what, path, source }
     }
+}
 
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
+impl Advise for SearchError {
+    fn advice(&self) -> Option<Advice> {
         let text = match self {
             Self::Io { .. } | Self::Width { .. } => return None,
             Self::NoIndex { .. } => "make one with `cuemark index create DIR --encoder NAME_OR_RUN`",
@@ -159,13 +160,13 @@ impl SearchError {
             | Self::Media { hint, .. }
             | Self::Server { hint, .. } => hint,
             #[cfg(feature = "models")]
-            Self::Train(error) => return error.hint(),
+            Self::Train(error) => return error.advice(),
             #[cfg(feature = "models")]
-            Self::Encode(error) => return error.hint(),
+            Self::Encode(error) => return error.advice(),
             #[cfg(feature = "models")]
-            Self::Features(error) => return error.hint(),
-            Self::Read(error) => return error.hint(),
+            Self::Features(error) => return error.advice(),
+            Self::Read(error) => return error.advice(),
         };
-        Some(text.to_owned())
+        Some(Advice::say(text))
     }
 }

@@ -4,6 +4,7 @@
 mod words;
 
 use camino::Utf8PathBuf;
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_core::{Moment as Place, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
@@ -149,7 +150,7 @@ fn the_strip_is_high_where_the_answer_lies() {
 fn an_empty_question_is_refused_with_a_hint() {
     let (_guard, index) = index();
     let refused = index.answer(&Question::default()).unwrap_err();
-    assert!(refused.hint().unwrap().contains("sentence"));
+    assert!(refused.advice_in(Dialect::Terminal).unwrap().contains("sentence"));
 }
 
 #[test]

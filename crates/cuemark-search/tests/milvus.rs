@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_core::{Rng, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::{Embedded, Milvus};
@@ -373,5 +374,5 @@ fn a_real_server_gives_the_same_answers_and_loses_nothing_when_killed() {
     drop(server);
     let told = Milvus::open(&url).err().unwrap();
     assert!(told.to_string().contains("connection refused"), "{told}");
-    assert!(told.hint().unwrap().contains("is the server running"), "{told:?}");
+    assert!(told.advice_in(Dialect::Terminal).unwrap().contains("is the server running"), "{told:?}");
 }

@@ -20,6 +20,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
+use cuemark_core::{Advice, Advise};
 use cuemark_search::Index;
 use tokio::net::TcpListener;
 
@@ -64,12 +65,13 @@ pub enum ServerError {
     Start(#[from] std::io::Error),
 }
 
-impl ServerError {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
+impl Advise for ServerError {
+    fn advice(&self) -> Option<Advice> {
         match self {
-            Self::Open { .. } => Some("set CUEMARK_TOKEN, or listen on 127.0.0.1".to_owned()),
-            Self::Listen { .. } => Some("is another server running there? choose a port with `--listen`".to_owned()),
+            Self::Open { .. } => Some("set CUEMARK_TOKEN, or listen on 127.0.0.1".into()),
+            Self::Listen { .. } => {
+                Some(Advice::say("is another server running there? choose a port with ").setting("listen"))
+            }
             Self::Start(_) => None,
         }
     }

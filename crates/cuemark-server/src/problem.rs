@@ -2,6 +2,7 @@
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_search::SearchError;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -65,7 +66,7 @@ impl From<SearchError> for Problem {
             _ if status == StatusCode::INTERNAL_SERVER_ERROR => "the index cannot be used".to_owned(),
             other => other.to_string(),
         };
-        let hint = if status.is_server_error() { None } else { error.hint() };
+        let hint = if status.is_server_error() { None } else { error.advice_in(Dialect::Http) };
         Self { hint, ..Self::new(status, detail) }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_core::{Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
@@ -418,5 +419,8 @@ fn an_address_that_others_can_reach_wants_a_token() {
     let options = ServerOptions { listen: SocketAddr::from(([0, 0, 0, 0], 0)), ..ServerOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let refused = runtime.block_on(Server::bind(index, options)).err().unwrap();
-    assert!(matches!(refused, ServerError::Open { .. }) && refused.hint().unwrap().contains("CUEMARK_TOKEN"));
+    assert!(
+        matches!(refused, ServerError::Open { .. })
+            && refused.advice_in(Dialect::Terminal).unwrap().contains("CUEMARK_TOKEN")
+    );
 }

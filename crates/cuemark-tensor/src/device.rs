@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use candle_core::Device;
+use cuemark_core::{Advice, Advise};
 use serde::{Deserialize, Serialize};
 
 /// A device name that means nothing here.
@@ -13,14 +14,13 @@ pub struct UnknownDevice {
     problem: String,
 }
 
-impl UnknownDevice {
-    /// What to do about it.
-    pub fn hint(&self) -> &'static str {
-        if cfg!(feature = "cuda") {
-            "name `cpu`, `cuda` or `cuda:N` with N the number that `nvidia-smi` shows"
+impl Advise for UnknownDevice {
+    fn advice(&self) -> Option<Advice> {
+        Some(if cfg!(feature = "cuda") {
+            "name `cpu`, `cuda` or `cuda:N` with N the number that `nvidia-smi` shows".into()
         } else {
-            "name `cpu`, or build with `--features cuda` for an NVIDIA GPU"
-        }
+            "name `cpu`, or build with the feature `cuda` for an NVIDIA GPU".into()
+        })
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
         for name in ["gpu", "cuda:", "cuda:x", "cuda0", ""] {
             let error = device(name).unwrap_err();
             assert!(error.to_string().starts_with(&format!("no device `{name}`")), "{error}");
-            assert!(error.hint().contains("cpu"));
+            assert!(error.advice_in(cuemark_core::Dialect::Terminal).unwrap().contains("cpu"));
         }
     }
 }

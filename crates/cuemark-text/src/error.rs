@@ -1,12 +1,12 @@
 //! What can go wrong with words from outside.
 
-use cuemark_core::QueryId;
+use cuemark_core::{Advice, Advise, QueryId};
 use cuemark_formats::ReadError;
 
 /// The result of anything in this crate that reads a file or looks up a query.
 pub type Result<T, E = TextError> = std::result::Result<T, E>;
 
-/// What went wrong, and (through [`TextError::hint`]) what to do about it.
+/// What went wrong, and (through [`Advise`]) what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum TextError {
     /// A file could not be read or written, or says something that cannot be.
@@ -31,17 +31,16 @@ pub enum TextError {
     NoVideo(QueryId),
 }
 
-impl TextError {
-    /// What to do about it, when there is something to say.
-    pub fn hint(&self) -> Option<String> {
+impl Advise for TextError {
+    fn advice(&self) -> Option<Advice> {
         match self {
-            Self::File(error) => error.hint(),
+            Self::File(error) => error.advice(),
             Self::MissingParse { .. } => {
-                Some("parse every query of the split, or use the built-in parser for all of them".to_owned())
+                Some("parse every query of the split, or use the built-in parser for all of them".into())
             }
             Self::Model(_) => None,
             Self::OneVideo | Self::NoVideo(_) => {
-                Some("give a file whose queries are about several named videos".to_owned())
+                Some("give a file whose queries are about several named videos".into())
             }
         }
     }

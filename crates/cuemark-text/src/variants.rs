@@ -164,6 +164,8 @@ pub fn count_without_verb(truths: &[Truth]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use cuemark_core::Advise as _;
+
     use super::*;
     use cuemark_core::{Query, Video};
 
@@ -235,7 +237,7 @@ mod tests {
     fn a_single_video_has_no_wrong_query() {
         let error = apply(&Variant::WrongQuery, &truths(&[("a", "x"), ("a", "y")]), 1).unwrap_err();
         assert!(matches!(error, TextError::OneVideo));
-        assert!(error.hint().is_some());
+        assert!(error.advice().is_some());
         let mut unnamed = truths(&[("a", "x"), ("b", "y")]);
         unnamed[1].video = None;
         assert!(matches!(apply(&Variant::WrongQuery, &unnamed, 1), Err(TextError::NoVideo(_))));

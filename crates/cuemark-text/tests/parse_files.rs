@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // A test that cannot go on stops loudly, and figures are shown.
 
 use camino::Utf8PathBuf;
+use cuemark_core::Advise as _;
 use cuemark_core::Query;
 use cuemark_formats::{Overwrite, Source};
 use cuemark_text::{ParseFile, ParseProvider, Relation, ShallowParser, TextError, write_parses};
@@ -45,7 +46,7 @@ fn a_missing_query_is_named() {
     let error = file.parse(&query("404")).unwrap_err();
     assert!(matches!(&error, TextError::MissingParse { qid, .. } if qid.as_str() == "404"));
     assert!(error.to_string().ends_with("parses.jsonl: no parse for query `404`"));
-    assert!(error.hint().is_some());
+    assert!(error.advice().is_some());
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use camino::Utf8Path;
+use cuemark_core::Advice;
 use cuemark_formats::{Overwrite, WholeFile};
 use cuemark_tensor::{DType, Device, Tensor};
 use safetensors::tensor::{Dtype, TensorView};
@@ -47,8 +48,11 @@ pub(crate) fn save(path: &Utf8Path, tensors: &[(String, Tensor)], state: &State)
         let values = tensor.to_device(&Device::Cpu)?.to_dtype(DType::F32)?.flatten_all()?.to_vec1::<f32>()?;
         bytes.push((name, tensor.dims().to_vec(), values.iter().flat_map(|value| value.to_le_bytes()).collect()));
     }
-    let fault =
-        |problem: String| TrainError::Folder { path: path.to_owned(), problem, hint: "free some space and resume" };
+    let fault = |problem: String| TrainError::Folder {
+        path: path.to_owned(),
+        problem,
+        hint: "free some space and resume".into(),
+    };
     let views = bytes.iter().map(|(name, shape, bytes)| {
         TensorView::new(Dtype::F32, shape.clone(), bytes)
             .map(|view| (*name, view))
@@ -66,7 +70,7 @@ pub(crate) fn load(path: &Utf8Path, device: &Device) -> Result<(HashMap<String, 
     let fault = |problem: String| TrainError::Folder {
         path: path.to_owned(),
         problem,
-        hint: "name a run folder that `cuemark train` wrote",
+        hint: Advice::say("name a run folder that ").run("train").and(" wrote"),
     };
     let bytes = std::fs::read(path).map_err(|error| fault(format!("cannot be read: {error}")))?;
     let (_, header) =

@@ -1,6 +1,6 @@
 //! Sentences and moments as vectors of one space: what an index is made of.
 
-use cuemark_core::{ClipLen, Query, QueryId, Span, VideoId};
+use cuemark_core::{Advice, ClipLen, Query, QueryId, Span, VideoId};
 use cuemark_features::{Features, Recipe};
 use cuemark_models::{BiEncoder, Input, VideoBatch};
 use cuemark_tensor::{Device, Tensor};
@@ -51,7 +51,7 @@ impl Embedder {
                     "`{}` scores pairs of a query and a video; its moments cannot be indexed",
                     trained.run.model
                 ),
-                hint: "train a bi-encoder such as mmn or rmmn; `cuemark models list` says which are",
+                hint: Advice::say("train a bi-encoder such as mmn or rmmn; ").run("models list").and(" says which are"),
             });
         }
         let input = trained.model.input();
@@ -168,7 +168,7 @@ impl Embedder {
         self.trained.model.bi_encoder().ok_or_else(|| TrainError::Folder {
             path: "run".into(),
             problem: "the model is no bi-encoder".to_owned(),
-            hint: "train a bi-encoder such as mmn or rmmn",
+            hint: "train a bi-encoder such as mmn or rmmn".into(),
         })
     }
 

@@ -1,6 +1,7 @@
 //! What can go wrong between a run file and its predictions.
 
 use camino::Utf8PathBuf;
+use cuemark_core::{Advice, Advise};
 use cuemark_data::DataError;
 use cuemark_features::FeatureError;
 use cuemark_formats::ReadError;
@@ -23,7 +24,7 @@ pub enum TrainError {
         /// What is wrong, with the key.
         problem: String,
         /// What to do.
-        hint: Option<String>,
+        hint: Option<Advice>,
     },
     /// A checkpoint would be chosen on a test split.
     #[error("{path}: `data.val` is `{split}`: checkpoints must not be chosen on a test split")]
@@ -57,7 +58,7 @@ pub enum TrainError {
         /// What is wrong.
         problem: String,
         /// What to do.
-        hint: &'static str,
+        hint: Advice,
     },
     /// Training went out of bounds.
     #[error("the loss became {loss} at step {step}")]
@@ -96,28 +97,28 @@ impl From<candle_core::Error> for TrainError {
     }
 }
 
-impl TrainError {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
+impl Advise for TrainError {
+    fn advice(&self) -> Option<Advice> {
         match self {
-            Self::RunFile { hint, .. } => hint.clone(),
             Self::ChosenOnTest { .. } => {
-                Some("name a validation split; `cuemark split make` makes one where none is published".to_owned())
+                let name = Advice::say("name a validation split; ").run("split make");
+                Some(name.and(" makes one where none is published"))
             }
-            Self::EmptySplit { .. } => Some(
-                "look at the split with `cuemark data stats` and at the features with `cuemark features info`"
-                    .to_owned(),
-            ),
-            Self::Query { .. } => Some("every training query needs one video with a duration and a span".to_owned()),
-            Self::Folder { hint, .. } => Some((*hint).to_owned()),
-            Self::Diverged { .. } => Some("lower `train.rate` or set `train.clip_norm`".to_owned()),
-            Self::Data(error) => error.hint(),
-            Self::Features(error) => error.hint(),
-            Self::Eval(error) => error.hint(),
-            Self::Model(error) => error.hint(),
-            Self::Text(error) => error.hint(),
-            Self::Similarity(error) => error.hint(),
-            Self::Read(error) => error.hint(),
+            Self::EmptySplit { .. } => {
+                let look = Advice::say("look at the split with ").run("data stats");
+                Some(look.and(" and at the features with ").run("features info"))
+            }
+            Self::Query { .. } => Some("every training query needs one video with a duration and a span".into()),
+            Self::RunFile { hint, .. } => hint.clone(),
+            Self::Folder { hint, .. } => Some(hint.clone()),
+            Self::Diverged { .. } => Some("lower `train.rate` or set `train.clip_norm`".into()),
+            Self::Data(error) => error.advice(),
+            Self::Features(error) => error.advice(),
+            Self::Eval(error) => error.advice(),
+            Self::Model(error) => error.advice(),
+            Self::Text(error) => error.advice(),
+            Self::Similarity(error) => error.advice(),
+            Self::Read(error) => error.advice(),
         }
     }
 }

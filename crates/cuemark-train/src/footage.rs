@@ -66,7 +66,7 @@ impl Footage {
                 return Err(TrainError::RunFile {
                     path: "run file".to_owned(),
                     problem: "`data.clip_length` and `data.rows_span_duration` contradict each other".to_owned(),
-                    hint: Some("state one of them".to_owned()),
+                    hint: Some("state one of them".into()),
                 });
             }
         };
@@ -113,7 +113,7 @@ impl Footage {
                 return Err(TrainError::Folder {
                     path,
                     problem: format!("stream `{stream}` has no video"),
-                    hint: "extract or convert features first",
+                    hint: "extract or convert features first".into(),
                 });
             };
             Ok(self.source.get(first, stream)?.width())
@@ -201,7 +201,7 @@ impl Footage {
             return Err(TrainError::Folder {
                 path,
                 problem: format!("video `{video}` has no clip"),
-                hint: "extract its features again",
+                hint: "extract its features again".into(),
             });
         }
         let seen = if self.resample.keeps_clip_len() { visual.rows().min(self.resample.rows()) } else { visual.rows() };

@@ -1,6 +1,7 @@
 //! What is trained on what, and how: the TOML file that a run starts from.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::Advice;
 use cuemark_formats::Source;
 use cuemark_metrics::{MetricName, parse_list};
 use cuemark_tensor::Precision;
@@ -426,15 +427,15 @@ fn unknown_field(message: &str) -> Option<(&str, Vec<&str>)> {
 fn unknown_key(path: &str, section: &str, unknown: &str, known: &[&str]) -> TrainError {
     let nearest = known.iter().map(|key| (strsim::jaro_winkler(key, unknown), *key)).max_by(|a, b| a.0.total_cmp(&b.0));
     let hint = match nearest {
-        Some((score, key)) if score > 0.7 => format!("did you mean `{key}`?"),
-        _ => format!("known keys: {}", known.join(", ")),
+        Some((score, key)) if score > 0.7 => Advice::nearest(key),
+        _ => format!("known keys: {}", known.join(", ")).into(),
     };
     let key = if section.is_empty() { unknown.to_owned() } else { format!("{section}.{unknown}") };
     TrainError::RunFile { path: path.to_owned(), problem: format!("unknown key `{key}`"), hint: Some(hint) }
 }
 
 fn fault(path: &str, problem: &str) -> TrainError {
-    let hint = "`docs/training.md` describes run files; `runs/` has one per published recipe".to_owned();
+    let hint = Advice::say("`docs/training.md` describes run files; `runs/` has one per published recipe");
     TrainError::RunFile { path: path.to_owned(), problem: problem.to_owned(), hint: Some(hint) }
 }
 
@@ -455,6 +456,8 @@ fn set(table: &mut Table, over: &Override) -> Result<()> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
+    use cuemark_core::Advise as _;
+
     use super::*;
 
     const SMALL: &str = "
@@ -508,7 +511,7 @@ mod tests {
         ] {
             let error = read(&format!("{SMALL}\n{wrong}"), &[]).unwrap_err();
             assert!(error.to_string().contains(&format!("unknown key `{key}`")), "{error}");
-            assert_eq!(error.hint().unwrap(), format!("did you mean `{right}`?"));
+            assert_eq!(error.advice().unwrap(), Advice::nearest(right));
         }
     }
 

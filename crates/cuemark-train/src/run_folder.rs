@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::Advice;
 use cuemark_formats::{Overwrite, Source, WholeFile};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -71,7 +72,7 @@ impl RunFolder {
     pub fn read_run(&self) -> Result<RunFile> {
         if !self.run_file().is_file() {
             let problem = "is no run folder: it holds no `run.toml`".to_owned();
-            return Err(self.fault(problem, "name a folder that `cuemark train` wrote"));
+            return Err(self.fault(problem, Advice::say("name a folder that ").run("train").and(" wrote")));
         }
         RunFile::read(&self.run_file(), &[])
     }
@@ -79,7 +80,8 @@ impl RunFolder {
     /// Refuses a folder that holds a run, unless it may be replaced.
     pub(crate) fn check_free(&self, overwrite: Overwrite) -> Result<()> {
         if self.run_file().exists() && overwrite == Overwrite::Never {
-            let hint = "pass `--resume` to go on with it, `--force` to start over, or `--out` for another folder";
+            let hint = Advice::say("pass ").set("resume").and(" to go on with it, ").set("force");
+            let hint = hint.and(" to start over, or ").setting("out").and(" for another folder");
             return Err(self.fault("holds a run already".to_owned(), hint));
         }
         Ok(())
@@ -108,7 +110,8 @@ impl RunFolder {
         if before == *run {
             return Ok(());
         }
-        let hint = "resume with the settings it was started with, or start over with `--force`";
+        let hint = "resume with the settings it was started with, or start over with ";
+        let hint = Advice::say(hint).set("force");
         Err(self.fault("was started with other settings".to_owned(), hint))
     }
 
@@ -156,7 +159,7 @@ impl RunFolder {
         Ok(WholeFile::write_all_to(self.metrics(), Overwrite::Force, kept.as_bytes())?)
     }
 
-    fn fault(&self, problem: String, hint: &'static str) -> TrainError {
-        TrainError::Folder { path: self.path.clone(), problem, hint }
+    fn fault(&self, problem: String, hint: impl Into<Advice>) -> TrainError {
+        TrainError::Folder { path: self.path.clone(), problem, hint: hint.into() }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cuemark_core::Truth;
+use cuemark_core::{Advice, Truth, whole_message};
 use cuemark_formats::{Overwrite, Source, WholeFile};
 use cuemark_models::layers::WordTable;
 use cuemark_models::{Batch, Given, Model, ModelCard, QueryBatch, registry};
@@ -52,7 +52,11 @@ impl Trained {
         let (tensors, state) = checkpoint::load(path, device)?;
         if state.model != run.model {
             let problem = format!("is a checkpoint of `{}`, the run is about `{}`", state.model, run.model);
-            return Err(TrainError::Folder { path: path.to_owned(), problem, hint: "name the folder it came from" });
+            return Err(TrainError::Folder {
+                path: path.to_owned(),
+                problem,
+                hint: "name the folder it came from".into(),
+            });
         }
         let vocabulary = Vocabulary::read(&Source::new(folder.vocabulary()))?;
         let verbs = Source::new(folder.verbs()).text()?.lines().map(str::to_owned).collect();
@@ -112,9 +116,12 @@ impl Trained {
         let fault = |problem: String| TrainError::Folder {
             path: path.clone(),
             problem,
-            hint: "published weights must carry the reference's parameter names; `cuemark models show` lists ours",
+            hint: Advice::say("published weights must carry the reference's parameter names; ")
+                .run("models show")
+                .and(" lists ours"),
         };
-        let tensors = cuemark_models::weights::read(path, &self.device).map_err(|error| fault(error.to_string()))?;
+        let tensors =
+            cuemark_models::weights::read(path, &self.device).map_err(|error| fault(whole_message(&error)))?;
         let mut taken = 0;
         for (name, var) in self.params.vars() {
             let Some(tensor) = tensors.get(&name) else { continue };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_formats::Overwrite;
 use cuemark_tensor::Device;
 use cuemark_train::{
@@ -198,7 +199,11 @@ fn a_folder_is_not_overwritten_and_not_resumed_under_other_settings() {
     let run = scene.run(&[("train.epochs", "1")]).unwrap();
     scene.train(&run, "run").unwrap();
     let error = scene.train(&run, "run").unwrap_err();
-    assert!(error.to_string().contains("holds a run already") && error.hint().unwrap().contains("--resume"), "{error}");
+    assert!(
+        error.to_string().contains("holds a run already")
+            && error.advice_in(Dialect::Terminal).unwrap().contains("--resume"),
+        "{error}"
+    );
     let other = scene.run(&[("train.epochs", "1"), ("train.rate", "1e-4")]).unwrap();
     let error = train(&other, &scene.options("run", Start::Resume), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("other settings"), "{error}");
@@ -252,7 +257,7 @@ fn what_is_wrong_is_named() {
         let error = scene.run(more).and_then(|run| scene.train(&run, "run")).unwrap_err();
         assert!(!scene.path("run").exists(), "{more:?}: something was written before all was found to be there");
         assert!(error.to_string().contains(words), "{more:?}: {error}");
-        assert!(error.hint().is_some() || error.to_string().contains("it has"), "{error}");
+        assert!(error.advice().is_some() || error.to_string().contains("it has"), "{error}");
     };
     says(&[("model.name", "2d-tann")], "no model `2d-tann`");
     says(&[("model.hiden", "3")], "hiden");
@@ -298,7 +303,9 @@ fn a_video_whose_features_are_not_finite_is_named_and_not_learnt_from() {
         let error = scene.train(&scene.run(&[]).unwrap(), "run").unwrap_err();
         let words = format!("`{tensor}`: row 1 holds a number that is not finite");
         assert!(error.to_string().ends_with(&words), "{error}");
-        assert!(error.hint().is_some_and(|hint| hint.contains("extract this video's features again")));
+        assert!(
+            error.advice_in(Dialect::Terminal).is_some_and(|hint| hint.contains("extract this video's features again"))
+        );
         assert!(!scene.path("run/checkpoints/last.safetensors").exists());
     }
 }

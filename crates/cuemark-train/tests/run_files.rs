@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_models::{Given, registry};
 use cuemark_tensor::{DType, Device, Params, Tensor};
 use cuemark_train::RunFile;
@@ -19,7 +20,8 @@ fn run_files() -> Vec<Utf8PathBuf> {
 #[test]
 fn every_run_file_reads_and_its_model_builds() {
     for path in run_files() {
-        let run = RunFile::read(&path, &[]).unwrap_or_else(|error| panic!("{error} ({:?})", error.hint()));
+        let run = RunFile::read(&path, &[])
+            .unwrap_or_else(|error| panic!("{error} ({:?})", error.advice_in(Dialect::Terminal)));
         assert_eq!(path.parent().unwrap().file_name(), Some(run.model.as_str()), "{path}");
         let card = registry::find(&run.model).unwrap();
         let verbs = Tensor::zeros((80, 300), DType::F32, &Device::Cpu).unwrap();

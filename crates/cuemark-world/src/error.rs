@@ -1,7 +1,7 @@
 //! What can go wrong in the studio.
 
 use camino::Utf8PathBuf;
-use cuemark_core::{QueryId, VideoId};
+use cuemark_core::{Advice, Advise, QueryId, VideoId};
 use cuemark_features::FeatureError;
 use cuemark_formats::ReadError;
 use cuemark_text::TextError;
@@ -9,7 +9,7 @@ use cuemark_text::TextError;
 /// The result of making or reading a world.
 pub type Result<T, E = WorldError> = std::result::Result<T, E>;
 
-/// What is wrong, where, and (through [`WorldError::hint`]) what to do about it.
+/// What is wrong, where, and (through [`Advise`]) what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum WorldError {
     /// A file cannot be read or written, or says something that cannot be.
@@ -53,20 +53,19 @@ pub enum WorldError {
     },
 }
 
-impl WorldError {
-    /// What to do about it, when there is something to say.
-    pub fn hint(&self) -> Option<String> {
+impl Advise for WorldError {
+    fn advice(&self) -> Option<Advice> {
         match self {
-            Self::File(error) => error.hint(),
-            Self::Features(error) => error.hint(),
-            Self::Text(error) => error.hint(),
+            Self::File(error) => error.advice(),
+            Self::Features(error) => error.advice(),
+            Self::Text(error) => error.advice(),
             Self::Knob { .. } => None,
-            Self::Ffmpeg { .. } => Some(
-                "install the `ffmpeg` program with H.264 (Debian: `apt-get install ffmpeg`), or leave `--mp4` out"
-                    .to_owned(),
-            ),
+            Self::Ffmpeg { .. } => {
+                let install = "install the `ffmpeg` program with H.264 (Debian: `apt-get install ffmpeg`), or leave ";
+                Some(Advice::say(install).setting("mp4").and(" out"))
+            }
             Self::UnknownQuery { .. } | Self::UnknownVideo { .. } => {
-                Some("the file belongs to another world: check the folder and its seed".to_owned())
+                Some("the file belongs to another world: check the folder and its seed".into())
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use camino::Utf8Path;
-use cuemark_core::{ClipLen, QueryId, Rng, Truth, VideoId};
+use cuemark_core::{Advice, ClipLen, QueryId, Rng, Truth, VideoId};
 use cuemark_features::{Features, Recipe, StoreWriter, VideoFeatures};
 use cuemark_formats::{Overwrite, ReadError, Source, WholeFile, cuemark_jsonl};
 use rayon::prelude::*;
@@ -102,7 +102,8 @@ fn claim(options: &WorldOptions, out: &Utf8Path) -> Result<Overwrite> {
                 return Ok(Overwrite::Never);
             }
             let fault = ReadError::file(out, "holds an unfinished world of other options");
-            return Err(fault.with_hint("pass its options to finish it, or `--force` to start over").into());
+            let advice = Advice::say("pass its options to finish it, or ").set("force").and(" to start over");
+            return Err(fault.with_hint(advice).into());
         }
         for name in [layout::MANIFEST, layout::EVENTS, "splits", "videos"] {
             Overwrite::Never.check(&out.join(name))?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::Advice;
 use cuemark_metrics::{MetricName, Preset, parse_list};
 use cuemark_world::WorldOptions;
 use serde::{Deserialize, Serialize};
@@ -447,17 +448,19 @@ fn broken(path: &str, line: usize, message: &str) -> BenchError {
     BenchError::Matrix { place, problem: format!("unknown key `{unknown}`"), hint: Some(nearest(unknown, known)) }
 }
 
-fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> String {
+fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Advice {
     let known: Vec<&str> = known.collect();
     let alike = |name: &&str| strsim::jaro_winkler(name, unknown);
     match known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))) {
-        Some(name) if alike(name) > 0.7 => format!("did you mean `{name}`?"),
-        _ => format!("known: {}", known.join(", ")),
+        Some(name) if alike(name) > 0.7 => Advice::nearest(name),
+        _ => format!("known: {}", known.join(", ")).into(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use cuemark_core::{Advise as _, Dialect};
+
     use super::*;
 
     const SMALL: &str = "
@@ -474,7 +477,7 @@ split = 'test-iid'
 
     fn problem(text: &str) -> (String, String) {
         let error = MatrixFile::parse("m.toml", text).unwrap_err();
-        (error.to_string(), error.hint().unwrap_or_default())
+        (error.to_string(), error.advice_in(Dialect::Terminal).unwrap_or_default())
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::{Advise, Dialect, whole_message};
 use cuemark_formats::{ReadError, Source};
 
 use super::account::{Account, CellAccount, State};
@@ -216,7 +217,13 @@ impl Runner<'_> {
                 self.running.push(running);
                 watch(&Happening::Began(position));
             }
-            Err(error) => self.note(position, State::Failed, 0.0, Some((error.to_string(), error.hint())), watch),
+            Err(error) => self.note(
+                position,
+                State::Failed,
+                0.0,
+                Some((whole_message(&error), error.advice_in(Dialect::Terminal))),
+                watch,
+            ),
         }
         true
     }
@@ -343,7 +350,7 @@ impl Runner<'_> {
     /// On a full disk the account is still printed, so this is no reason to stop.
     fn write(&self, watch: &mut dyn FnMut(&Happening)) {
         if let Err(error) = self.account.write(self.options.out) {
-            watch(&Happening::NotWritten(error.to_string()));
+            watch(&Happening::NotWritten(whole_message(&error)));
         }
     }
 }

@@ -166,6 +166,8 @@ fn entries(folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
 
 #[cfg(test)]
 mod tests {
+    use cuemark_core::{Advise as _, Dialect};
+
     use super::*;
     use crate::report::testing::{answers, truths};
     use crate::report::{About, Measure};
@@ -236,6 +238,6 @@ mod tests {
         let (_guard, folder) = folder();
         let error = read_runs(&[folder]).unwrap_err();
         assert!(error.to_string().contains("holds no evaluated run"));
-        assert!(error.hint().unwrap().contains("--pred"));
+        assert!(error.advice_in(Dialect::Terminal).unwrap().contains("--pred"));
     }
 }

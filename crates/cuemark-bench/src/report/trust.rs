@@ -166,7 +166,7 @@ impl Evidence<'_> {
         let value = |entry: &&Entry<'_>| entry.measured(metric).map_or(-1.0, |score| score.value);
         let baselines = self.entries.iter().filter(|entry| entry.is_baseline());
         let Some(best) = baselines.max_by(|a, b| value(a).total_cmp(&value(b))) else {
-            return unknown(NAME, "no baseline was evaluated on this split; `--train FILE` adds them");
+            return unknown(NAME, "no baseline was evaluated on this split; naming the training file adds them");
         };
         let pairing = &entry.first().pairing;
         let Some(lead) = paired_difference(best.scores(metric, pairing), entry.scores(metric, pairing)) else {

@@ -2,6 +2,7 @@
 
 use camino::Utf8PathBuf;
 use cuemark_core::RowFault::{Empty, EndsAfterVideo, Repeated, Reversed, StartsAfterVideo};
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_core::{NormSpan, RowFault, RowPolicy, Span, Split, VideoId};
 use cuemark_data::check::{Verdict, check};
 use cuemark_data::subtitles::{SubtitleFormat, read_subtitles};
@@ -147,7 +148,7 @@ fn each_policy_does_what_its_name_says_and_ids_count_rows_before_any_is_dropped(
         "{message}"
     );
     assert_eq!(
-        error.hint().unwrap(),
+        error.advice_in(Dialect::Terminal).unwrap(),
         "pass `--bad-rows keep` to swap such rows or `skip` to leave them out; either way they are counted"
     );
 }
@@ -360,7 +361,10 @@ fn compressed_files_are_found_by_their_plain_names() {
 fn a_folder_with_nothing_of_the_dataset_is_an_error_with_a_hint() {
     let error = load(find("tacos").unwrap(), &fixture("tvr"), &ReadOptions::default()).unwrap_err();
     assert!(error.to_string().ends_with("none of the files of `tacos` is here"));
-    assert_eq!(error.hint().unwrap(), "`--root` is the dataset's own folder, the one that holds `train.json`");
+    assert_eq!(
+        error.advice_in(Dialect::Terminal).unwrap(),
+        "`--root` is the dataset's own folder, the one that holds `train.json`"
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Any truth file by itself, its layout told from its content.
 
 use cuemark_core::RowPolicy;
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_data::{DATASETS, DataError, Durations, ReadOptions, TruthFormat, read_truth};
 use cuemark_formats::Source;
 
@@ -71,9 +72,14 @@ fn what_is_no_truth_file_is_refused_with_the_names_there_are() {
     let (_folder, source) = temporary("notes.txt", b"nothing of the kind\n");
     let error = read_truth(&source, None, &ReadOptions::default()).unwrap_err();
     assert!(matches!(error, DataError::UnknownLayout { .. }));
-    assert!(error.hint().unwrap().starts_with("name the layout with `--truth-format`: cuemark-jsonl, charades-sta, "));
+    assert!(
+        error
+            .advice_in(Dialect::Terminal)
+            .unwrap()
+            .starts_with("name the layout with `--truth-format`: cuemark-jsonl, charades-sta, ")
+    );
     let error = "charadessta".parse::<TruthFormat>().unwrap_err();
-    assert_eq!(error.hint().unwrap(), "did you mean `charades-sta`?");
+    assert_eq!(error.advice_in(Dialect::Terminal).unwrap(), "did you mean `charades-sta`?");
     let (_folder, source) = temporary("empty.json", b"{}");
     let error = read_truth(&source, Some("charades-cd".parse().unwrap()), &ReadOptions::default()).unwrap_err();
     assert!(matches!(error, DataError::NoQueries { .. }));

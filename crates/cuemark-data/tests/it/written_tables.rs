@@ -1,6 +1,7 @@
 //! Parquet tables, read back with the library's own row reader.
 
 use camino::Utf8PathBuf;
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_data::parquet::write_parquet;
 use cuemark_formats::Overwrite;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -34,7 +35,11 @@ fn nothing_is_overwritten_without_being_told_to() {
     write_parquet(&dataset.splits[0], &path, Overwrite::Never).unwrap();
     let before = std::fs::read(&path).unwrap();
     assert!(
-        write_parquet(&dataset.splits[1], &path, Overwrite::Never).unwrap_err().hint().unwrap().contains("--force")
+        write_parquet(&dataset.splits[1], &path, Overwrite::Never)
+            .unwrap_err()
+            .advice_in(Dialect::Terminal)
+            .unwrap()
+            .contains("--force")
     );
     assert_eq!(std::fs::read(&path).unwrap(), before);
     write_parquet(&dataset.splits[1], &path, Overwrite::Force).unwrap();

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::VideoId;
+use cuemark_core::{VideoId, whole_message};
 use cuemark_features::StoreWriter;
 use cuemark_features::video::Ffmpeg;
 use cuemark_formats::{Overwrite, ReadError};
@@ -248,7 +248,7 @@ pub fn extract_to_store(
                 }
             }
             Err(error) if error.is_about_one_video() => {
-                report.failed.push(Failure { video: file.video.clone(), problem: error.to_string() });
+                report.failed.push(Failure { video: file.video.clone(), problem: whole_message(&error) });
             }
             Err(error) => return Err(error),
         }

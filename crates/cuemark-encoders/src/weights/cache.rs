@@ -223,6 +223,8 @@ fn clear_stale(folder: &Utf8Path) {
 
 #[cfg(test)]
 mod tests {
+    use cuemark_core::{Advise as _, Dialect};
+
     use super::*;
     use crate::weights::find;
 
@@ -234,7 +236,7 @@ mod tests {
         assert_eq!(cache.standing(card), Standing::Absent);
         let error = cache.locate(card).unwrap_err();
         assert_eq!(error.to_string(), "the weights `minilm` are not on this machine");
-        assert_eq!(error.hint().unwrap(), "run `cuemark weights pull minilm`");
+        assert_eq!(error.advice_in(Dialect::Terminal).unwrap(), "run `cuemark weights pull minilm`");
     }
 
     #[test]
@@ -247,7 +249,7 @@ mod tests {
         std::fs::write(cache.folder_of(card).join("efficientnet-lite0.pth"), "short").unwrap();
         let error = cache.locate(card).unwrap_err();
         assert!(error.to_string().ends_with("it has 5 bytes instead of 18826032"), "{error}");
-        assert!(error.hint().unwrap().contains("weights pull efficientnet-lite0"));
+        assert!(error.advice_in(Dialect::Terminal).unwrap().contains("weights pull efficientnet-lite0"));
     }
 
     #[test]

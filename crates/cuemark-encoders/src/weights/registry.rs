@@ -246,6 +246,8 @@ pub fn find(name: &str) -> Result<&'static WeightsCard> {
 
 #[cfg(test)]
 mod tests {
+    use cuemark_core::{Advise as _, Dialect};
+
     use super::*;
 
     #[test]
@@ -280,7 +282,10 @@ mod tests {
         assert_eq!(find("openai/clip-vit-base-patch32").unwrap().name, "clip-vit-base-patch32");
         let error = find("minilmm").unwrap_err();
         assert_eq!(error.to_string(), "no weights are called `minilmm`");
-        assert_eq!(error.hint().unwrap(), "there are `minilm`; `cuemark weights list` tells what each is for");
-        assert!(find("zzz").unwrap_err().hint().unwrap().contains("`i3d`"));
+        assert_eq!(
+            error.advice_in(Dialect::Terminal).unwrap(),
+            "there are `minilm`; `cuemark weights list` tells what each is for"
+        );
+        assert!(find("zzz").unwrap_err().advice_in(Dialect::Terminal).unwrap().contains("`i3d`"));
     }
 }

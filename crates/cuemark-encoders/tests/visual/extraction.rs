@@ -2,6 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::VideoId;
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_encoders::extract::{ExtractOptions, ExtractReport, Shard, VideoFile, extract_to_store, extract_video};
 use cuemark_encoders::visual::{Clips, EncoderOptions, Sampling};
 use cuemark_encoders::weights::Cache;
@@ -152,7 +153,7 @@ fn an_unknown_encoder_and_one_without_weights_are_explained() {
     let options = EncoderOptions::default();
     let error = visual::open("i4d", &options).err().unwrap();
     assert_eq!(error.to_string(), "no encoder is called `i4d`");
-    assert!(error.hint().unwrap().contains("i3d, "), "{:?}", error.hint());
+    assert!(error.advice_in(Dialect::Terminal).unwrap().contains("i3d, "), "{:?}", error.advice_in(Dialect::Terminal));
     let error = visual::open("resnet152", &options).err().unwrap();
     assert!(matches!(error, EncodeError::NeedsWeights { encoder: "resnet152" }));
     let folder = tempfile::tempdir().unwrap();

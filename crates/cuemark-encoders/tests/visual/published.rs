@@ -1,6 +1,7 @@
 //! The published weights, where they have been pulled.
 
 use candle_core::Device;
+use cuemark_core::Advise as _;
 use cuemark_encoders::visual::{EfficientNetLite, I3d, Pixels};
 use cuemark_encoders::{EncodeError, classes};
 use cuemark_features::video::{Ffmpeg, Filter, Framing, Rate};
@@ -64,5 +65,5 @@ fn weights_of_another_network_are_named_with_what_is_missing() {
     let error = NetworkEncoder::load(i3d, &weights, &EncoderOptions::default()).err().unwrap();
     assert!(matches!(error, EncodeError::Unfit { .. }));
     assert!(error.to_string().contains("`params/Conv3d_1a_7x7/Conv_0/kernel` is missing"), "{error}");
-    assert!(error.hint().is_some());
+    assert!(error.advice().is_some());
 }

@@ -5,12 +5,16 @@ use std::fs::File;
 use std::io::Read;
 
 use camino::Utf8Path;
+use cuemark_core::Advice;
 use cuemark_formats::ReadError;
 
 use super::{Layout, windows};
 use crate::Result;
 
-const HINT: &str = "name the layout with `--layout`; `cuemark features convert --help` lists them";
+fn layout_advice() -> Advice {
+    let name = Advice::say("name the layout with ").setting("layout").and("; ");
+    name.run("features convert --help").and(" lists them")
+}
 
 /// File endings, and the layout of a folder that holds such files.
 const ENDINGS: &[(&str, Layout)] = &[
@@ -30,7 +34,7 @@ const ENDINGS: &[(&str, Layout)] = &[
 /// When there is nothing, nothing that we know, or files of several layouts.
 pub(crate) fn detect(path: &Utf8Path) -> Result<Layout> {
     let io = |source| ReadError::Io { path: path.to_owned(), source };
-    let fault = |problem: String| ReadError::file(path, problem).with_hint(HINT);
+    let fault = |problem: String| ReadError::file(path, problem).with_hint(layout_advice());
     if path.metadata().map_err(io)?.is_file() {
         let mut head = Vec::new();
         File::open(path).and_then(|file| file.take(8).read_to_end(&mut head)).map_err(io)?;

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::VideoId;
+use cuemark_core::{Advice, VideoId};
 use cuemark_formats::ReadError;
 
 use super::Arrays;
@@ -57,7 +57,7 @@ impl Files {
         for (name, path) in names {
             let video = name.strip_prefix(prefix).filter(|video| !video.is_empty()).ok_or_else(|| {
                 ReadError::file(&path, format!("its name does not begin with `{prefix}` and go on"))
-                    .with_hint("leave `--prefix` out, or move the file elsewhere")
+                    .with_hint(Advice::say("leave ").setting("prefix").and(" out, or move the file elsewhere"))
             })?;
             if let Some(earlier) = paths.insert(VideoId::new(video), path.clone()) {
                 return Err(ReadError::file(&path, format!("is of the same video as `{earlier}`")).into());

@@ -5,7 +5,7 @@
 //! could lead out of the file (external links, external and virtual storage) is refused.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::VideoId;
+use cuemark_core::{Advice, VideoId};
 use cuemark_formats::ReadError;
 use hdf5_metno::dataset::Layout as Storage;
 use hdf5_metno::types::TypeDescriptor;
@@ -92,7 +92,7 @@ fn only_dataset(group: &Group, path: &Utf8Path, options: &OpenOptions) -> Result
     let Some(name) = name else {
         let names: Vec<String> = names.iter().take(8).map(|name| format!("`{name}`")).collect();
         let problem = format!("`{}` holds several datasets: {}", group.name(), names.join(", "));
-        return Err(ReadError::file(path, problem).with_hint("name one with `--array`").into());
+        return Err(ReadError::file(path, problem).with_hint(Advice::say("name one with ").setting("array")).into());
     };
     Ok(group.dataset(name).map_err(|error| fault(path, &error))?)
 }

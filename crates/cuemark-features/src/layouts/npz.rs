@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek};
 
 use camino::Utf8Path;
+use cuemark_core::Advice;
 use cuemark_formats::ReadError;
 use zip::ZipArchive;
 
@@ -37,7 +38,7 @@ pub(super) fn read_archive(archive: impl Read + Seek, path: &Utf8Path, options: 
         let names: Vec<String> = archive.file_names().flatten().take(8).map(|name| format!("`{name}`")).collect();
         let wanted = wanted.map_or_else(|| KNOWN_ARRAYS.join("`, `"), str::to_owned);
         let problem = format!("holds no array `{wanted}`; it holds {}", names.join(", "));
-        return Err(fault(problem).with_hint("name the array with `--array`").into());
+        return Err(fault(problem).with_hint(Advice::say("name the array with ").setting("array")).into());
     };
     let entry = archive.by_index(index).map_err(damaged)?;
     let bytes = files::limited(entry, path, &format!("`{name}`"), options)?;

@@ -9,7 +9,7 @@ use std::io::BufReader;
 use std::sync::{Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::VideoId;
+use cuemark_core::{Advice, VideoId};
 use cuemark_formats::ReadError;
 use zip::ZipArchive;
 
@@ -54,7 +54,7 @@ pub(super) fn open_folder(folder: &Utf8Path, options: &OpenOptions) -> Result<Fi
                 let named = |mut many: BTreeMap<String, Tensor>| many.remove(name);
                 let fault = || {
                     ReadError::file(path, format!("holds no tensor `{name}`"))
-                        .with_hint("name the tensor with `--array`")
+                        .with_hint(Advice::say("name the tensor with ").setting("array"))
                 };
                 only.map(|(_, tensor)| tensor).or_else(|| named(many)).ok_or_else(fault)?
             }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::VideoId;
+use cuemark_core::{Advice, VideoId};
 use cuemark_formats::ReadError;
 
 use super::{Arrays, npy};
@@ -34,7 +34,7 @@ pub(super) fn parse(file_name: &str) -> Option<(&str, usize, usize)> {
 
 pub(super) fn open(folder: &Utf8Path, options: &OpenOptions) -> Result<Windows> {
     let io = |source| ReadError::Io { path: folder.to_owned(), source };
-    let fault = |problem: String, hint: &str| ReadError::file(folder, problem).with_hint(hint);
+    let fault = |problem: String, hint: Advice| ReadError::file(folder, problem).with_hint(hint);
     let mut starts: BTreeMap<VideoId, BTreeMap<usize, Utf8PathBuf>> = BTreeMap::new();
     let mut lengths = BTreeSet::new();
     for entry in folder.read_dir_utf8().map_err(io)? {
@@ -51,7 +51,7 @@ pub(super) fn open(folder: &Utf8Path, options: &OpenOptions) -> Result<Windows> 
             "holds windows of {} frames",
             if lengths.is_empty() { "no".to_owned() } else { lengths.join(", ") }
         );
-        return Err(fault(problem, "choose one length with `--window FRAMES`").into());
+        return Err(fault(problem, Advice::say("choose one length with ").set_any("window", "FRAMES")).into());
     }
     let mut paths = BTreeMap::new();
     for (video, windows) in starts {
@@ -59,7 +59,9 @@ pub(super) fn open(folder: &Utf8Path, options: &OpenOptions) -> Result<Windows> 
         let strides: BTreeSet<usize> = begins.windows(2).map(|pair| pair[1] - pair[0]).collect();
         if strides.len() > 1 {
             let problem = format!("the windows of `{video}` are not evenly spread: {strides:?} frames apart");
-            return Err(fault(problem, "a window is missing, and rows after it would stand for the wrong time").into());
+            return Err(
+                fault(problem, "a window is missing, and rows after it would stand for the wrong time".into()).into()
+            );
         }
         paths.insert(video, windows.into_values().collect());
     }

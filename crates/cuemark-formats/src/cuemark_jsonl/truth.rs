@@ -27,7 +27,7 @@ use crate::fault::{Fault, Walk};
 use crate::predicted::Finite;
 use crate::records::{self, Scratch, Seen};
 use crate::row_extras::{self, RowExtras};
-use crate::source::BAD_ROW_HINT;
+use crate::source::bad_row_advice;
 use crate::{Result, Source, WholeFile};
 
 /// Reads a truth file, a block of lines at a time, on all cores. The split is called after the file.
@@ -194,7 +194,7 @@ impl Judged {
 }
 
 fn bad_row(fault: SpanFault) -> Box<Fault> {
-    Fault::new(0, fault).with_hint(BAD_ROW_HINT)
+    Fault::new(0, fault).with_hint(bad_row_advice())
 }
 
 fn list<T>(cursor: &mut Cursor<'_>, mut each: impl FnMut(&mut Cursor<'_>) -> Walk<T>) -> Walk<Vec<T>> {

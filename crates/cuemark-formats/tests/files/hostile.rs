@@ -2,6 +2,7 @@
 
 use crate::support::{PREDICTIONS, fixture_path, folder, options, read_bytes};
 use camino::Utf8Path;
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_core::{Rng, RowPolicy};
 use cuemark_formats::{
     Limits, PredictionFormat, PredictionOptions, ReadError, Source, VideoIndex, read_predictions, read_qrels,
@@ -96,7 +97,7 @@ fn a_line_that_is_not_utf8_is_named() {
         bytes[middle] = 0xff;
         let error = read_bytes(&bytes, Some(format)).unwrap_err();
         assert!(error.to_string().contains("is not UTF-8"), "{name}: {error}");
-        assert!(error.hint().unwrap().contains("UTF-8"));
+        assert!(error.advice_in(Dialect::Terminal).unwrap().contains("UTF-8"));
     }
 }
 
@@ -228,7 +229,7 @@ fn files_that_are_nothing_are_refused_with_a_hint() {
     assert!(read_bytes(b"", None).unwrap_err().to_string().ends_with("the file is empty"));
     for bytes in [b"hello\n".as_slice(), b"{\"a\":1}", b"\x00\x01\x02", b"1 2 3", b"%PDF-1.7"] {
         let error = read_bytes(bytes, None).unwrap_err();
-        assert!(error.hint().unwrap().contains("--pred-format"), "{error}");
+        assert!(error.advice_in(Dialect::Terminal).unwrap().contains("--pred-format"), "{error}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the small prediction files say, stated by hand.
 
 use crate::support::{PREDICTIONS, fixture, fixture_path, options, round_trip};
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_core::{Predictions, Query, QueryPredictions, RowFault, Span, Task, Truth, Video, VideoId};
 use cuemark_formats::{PredictionFormat, VideoIndex, activitynet_json, read_predictions};
 use serde_json::json;
@@ -111,7 +112,7 @@ fn tvr_ranking_needs_the_numbers_of_its_corpus() {
         assert_eq!(rows(list(&predictions, Task::Any, "54251"))[0], first, "{index}");
     }
     let refused = read_predictions(&fixture("tvr-ranking.json"), &Default::default()).unwrap_err();
-    assert!(refused.hint().unwrap().contains("--video-index FILE"));
+    assert!(refused.advice_in(Dialect::Terminal).unwrap().contains("--video-index FILE"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Truth in our own JSON Lines, as CSV and as qrels, stated by hand.
 
 use crate::support::{fixture, fixture_path, folder};
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_core::{Relevance, RowFault, RowPolicy, Split, Truth};
 use cuemark_formats::{Overwrite, ReadError, Source, WholeFile, read_qrels, read_truth, read_truth_csv, write_truth};
 use serde_json::json;
@@ -110,7 +111,7 @@ fn bad_rows_are_treated_as_the_policy_says() {
     assert_eq!((skipped.queries.len(), skipped.pairs(), skipped.rows.dropped), (2, 1, 2));
     let error = read_truth(&source, RowPolicy::Error).unwrap_err();
     assert!(error.to_string().ends_with("truth-bad-rows.jsonl:1: `spans[0]`: 3.5 s is before start 5 s"), "{error}");
-    assert!(error.hint().unwrap().contains("--bad-rows keep"));
+    assert!(error.advice_in(Dialect::Terminal).unwrap().contains("--bad-rows keep"));
 }
 
 #[test]

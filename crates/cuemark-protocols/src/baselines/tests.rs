@@ -1,5 +1,6 @@
 //! The baselines against the figures that annotations determine, and against their own rules.
 
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_core::{Query, QueryId, Span, Video, VideoId};
 
 use super::*;
@@ -166,5 +167,5 @@ fn every_file_of_the_folder_is_listed() {
 #[test]
 fn an_unknown_name_is_refused_with_those_there_are() {
     let Err(error) = find("bias-guess") else { panic!() };
-    assert!(error.hint().unwrap().contains("bias-verb"));
+    assert!(error.advice_in(Dialect::Terminal).unwrap().contains("bias-verb"));
 }

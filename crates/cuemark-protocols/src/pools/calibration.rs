@@ -37,7 +37,7 @@ impl Thresholds {
         }
         let value = format!("{} and {}", self.positive, self.negative);
         let problem = "must be finite, the positive one above the negative one".to_owned();
-        Err(ProtocolError::Option { option: "--thresholds", value, problem })
+        Err(ProtocolError::Option { option: "thresholds", value, problem })
     }
 }
 
@@ -96,7 +96,7 @@ pub fn by_share(provider: &dyn Similarity, shares: Shares) -> Result<(Thresholds
     if !inside(shares.positive) || !inside(shares.negative) || shares.positive + shares.negative >= 1.0 {
         let value = format!("{} and {}", shares.positive, shares.negative);
         let problem = "must be shares that leave something in between".to_owned();
-        return Err(ProtocolError::Option { option: "--shares", value, problem });
+        return Err(ProtocolError::Option { option: "shares", value, problem });
     }
     let counted = histogram(provider, Pairs::Others, Scale::cosine(BINS))?;
     let thresholds = Thresholds {

@@ -128,13 +128,13 @@ fn check(settings: &PoolSettings, videos: usize) -> Result<()> {
         Err(ProtocolError::Option { option, value: value.to_string(), problem: problem.to_owned() })
     };
     if settings.positives == 0 {
-        return wrong("--positives", 0, "leaves no place for the query's own video");
+        return wrong("positives", 0, "leaves no place for the query's own video");
     }
     if settings.videos < settings.positives {
-        return wrong("--videos", settings.videos, "is fewer than the positives a pool may have");
+        return wrong("videos", settings.videos, "is fewer than the positives a pool may have");
     }
     if settings.videos > videos {
-        return wrong("--videos", settings.videos, &format!("is more than the {videos} there are"));
+        return wrong("videos", settings.videos, &format!("is more than the {videos} there are"));
     }
     settings.thresholds.check()
 }

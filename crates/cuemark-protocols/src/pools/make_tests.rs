@@ -123,9 +123,9 @@ fn what_cannot_be_is_refused() {
     let small = Matrix::new("small", 2, vec![0.0; 4]).unwrap();
     let say = |result: Result<Pools>| result.map(|_| ()).unwrap_err().to_string();
     assert_eq!(say(make(&queries, &small, None, settings(5, 2, 1))), "`small` compares 2 × 2 where 9 × 9 are given");
-    assert!(say(make(&queries, &small, None, settings(2, 5, 1))).starts_with("`--videos`: 2 is fewer"));
-    assert!(say(make(&queries, &small, None, settings(2, 0, 1))).starts_with("`--positives`: 0"));
-    assert_eq!(say(make(&queries, &small, None, settings(9, 2, 1))), "`--videos`: 9 is more than the 8 there are");
+    assert!(say(make(&queries, &small, None, settings(2, 5, 1))).starts_with("`videos`: 2 is fewer"));
+    assert!(say(make(&queries, &small, None, settings(2, 0, 1))).starts_with("`positives`: 0"));
+    assert_eq!(say(make(&queries, &small, None, settings(9, 2, 1))), "`videos`: 9 is more than the 8 there are");
     assert!(say(make(&[], &small, None, settings(5, 2, 1))).contains("there are no moments"));
     queries[3].moments.clear();
     assert_eq!(say(make(&queries, &small, None, settings(5, 2, 1))), "query `3`: there are no moments");

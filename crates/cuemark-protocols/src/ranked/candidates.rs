@@ -115,9 +115,9 @@ impl CandidateSettings {
             Err(ProtocolError::Option { option, value: value.to_string(), problem })
         };
         match self {
-            Self { most: 0, .. } => wrong("--most", 0),
-            Self { batch, most, .. } if *batch == 0 || batch > most => wrong("--batch", *batch),
-            Self { last: 0, .. } => wrong("--last", 0),
+            Self { most: 0, .. } => wrong("most", 0),
+            Self { batch, most, .. } if *batch == 0 || batch > most => wrong("batch", *batch),
+            Self { last: 0, .. } => wrong("last", 0),
             _ => Ok(()),
         }
     }

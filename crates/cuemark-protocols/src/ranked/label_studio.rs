@@ -84,7 +84,7 @@ pub fn export(candidates: &[Candidate], videos: &HashMap<VideoId, VideoFile>, ou
     for candidate in candidates {
         let Some(file) = videos.get(&candidate.video) else {
             let problem = format!("its address and frame rate are not known (pair {})", candidate.pair_id);
-            return Err(ProtocolError::Option { option: "--videos", value: candidate.video.to_string(), problem });
+            return Err(ProtocolError::Option { option: "videos", value: candidate.video.to_string(), problem });
         };
         let frames = FrameRange::covering(candidate.span, file.rate);
         let mark = Mark {

@@ -47,7 +47,7 @@ pub fn choose(
     let wanted = settings.top.saturating_add(settings.random);
     if captions.len() < wanted {
         let problem = format!("are more moments a query than the {} there are", captions.len());
-        return Err(ProtocolError::Option { option: "--top and --random", value: wanted.to_string(), problem });
+        return Err(ProtocolError::Option { option: "top and random", value: wanted.to_string(), problem });
     }
     let moments = described_moments(captions)?;
     let mut chosen = Vec::new();

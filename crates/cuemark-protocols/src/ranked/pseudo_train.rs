@@ -72,7 +72,7 @@ pub fn pseudo_train(
 ) -> Result<PseudoTrain> {
     if top == 0 {
         let problem = "gives a query nothing to learn from".to_owned();
-        return Err(ProtocolError::Option { option: "--top", value: "0".to_owned(), problem });
+        return Err(ProtocolError::Option { option: "top", value: "0".to_owned(), problem });
     }
     check_sides(between, queries.len(), captions.len())?;
     let moments = described_moments(captions)?;

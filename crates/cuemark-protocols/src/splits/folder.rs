@@ -160,6 +160,8 @@ pub fn read_folder_watched(folder: &Utf8Path, progress: &Arc<Progress>) -> Resul
 
 #[cfg(test)]
 mod tests {
+    use cuemark_core::{Advise as _, Dialect};
+
     use super::*;
     use crate::splits::{CdOptions, cd};
     use crate::testing::habits;
@@ -193,7 +195,7 @@ mod tests {
         std::fs::create_dir(&out).unwrap();
         std::fs::write(out.join("notes.txt"), "mine").unwrap();
         let refused = write_folder(&made, "habits", Vec::new(), &out, Overwrite::Never).unwrap_err();
-        assert!(refused.hint().unwrap().contains("--force"));
+        assert!(refused.advice_in(Dialect::Terminal).unwrap().contains("--force"));
         assert_eq!(std::fs::read_dir(&out).unwrap().count(), 1);
         write_folder(&made, "habits", Vec::new(), &out, Overwrite::Force).unwrap();
         assert!(!out.join("notes.txt").exists() && out.join("train.jsonl").exists());
@@ -216,6 +218,6 @@ mod tests {
     fn a_folder_without_splits_is_refused() {
         let (guard, _) = folder();
         let error = read_folder(Utf8Path::from_path(guard.path()).unwrap()).unwrap_err();
-        assert!(error.hint().unwrap().contains("test-ood.jsonl"));
+        assert!(error.advice_in(Dialect::Terminal).unwrap().contains("test-ood.jsonl"));
     }
 }

@@ -104,8 +104,8 @@ pub fn cd(truths: &[Truth], options: &CdOptions) -> Result<MadeSplits> {
 /// # Errors
 /// As [`cd`], and [`ProtocolError::Stopped`].
 pub fn cd_watched(truths: &[Truth], options: &CdOptions, progress: &Progress) -> Result<MadeSplits> {
-    check_share("--ood-share", options.ood_share)?;
-    options.max_ood_length.map_or(Ok(()), |share| check_share("--max-ood-length", share))?;
+    check_share("ood_share", options.ood_share)?;
+    options.max_ood_length.map_or(Ok(()), |share| check_share("max_ood_length", share))?;
     let data = ByVideo::of(truths)?;
     let marks = Marks::new(&data, options, progress)?;
     let wanted = (options.ood_share * marks.video_of_pair.len() as f64).round() as usize;

@@ -99,7 +99,7 @@ fn rule_for(dataset: &str, published: &[Split], test: StandardTest) -> Result<Ru
     let there = |name: &str| published.iter().any(|split| split.name == name);
     if test == StandardTest::Merged && dataset != "activitynet-captions" {
         let problem = format!("is a choice for activitynet-captions only, not for {dataset}");
-        return Err(ProtocolError::Option { option: "--test", value: "merged".to_owned(), problem });
+        return Err(ProtocolError::Option { option: "test", value: "merged".to_owned(), problem });
     }
     Ok(match (dataset, test) {
         ("charades-sta", _) => Rule { val: Val::OneIn(10), tests: &["test"] },
@@ -151,6 +151,8 @@ fn joined(splits: &[&Split]) -> Vec<Truth> {
 
 #[cfg(test)]
 mod tests {
+    use cuemark_core::{Advise as _, Dialect};
+
     use super::*;
     use crate::splits::shared_videos;
     use crate::testing::habits;
@@ -205,7 +207,7 @@ mod tests {
     fn a_missing_split_is_named() {
         let error = standard("tvr", &published(&["val"]), &StandardOptions::default()).unwrap_err();
         assert_eq!(
-            (error.to_string().as_str(), error.hint().unwrap().as_str()),
+            (error.to_string().as_str(), error.advice_in(Dialect::Terminal).unwrap().as_str()),
             ("there is no split called `train`", "found: val")
         );
     }

@@ -99,6 +99,8 @@ impl Similarity for Embeddings {
 
 #[cfg(test)]
 mod tests {
+    use cuemark_core::Advise as _;
+
     use super::*;
     use crate::similarity::of_pair;
 
@@ -116,6 +118,6 @@ mod tests {
         let (two, three) = (Vectors::new(2, vec![1.0; 4]).unwrap(), Vectors::new(3, vec![1.0; 6]).unwrap());
         let error = Embeddings::new("mixed", two, three).unwrap_err();
         assert_eq!(error.to_string(), "the left vectors have 2 numbers each, the right ones 3");
-        assert!(error.hint().is_some());
+        assert!(error.advice().is_some());
     }
 }

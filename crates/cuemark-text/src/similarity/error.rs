@@ -1,5 +1,6 @@
 //! What can go wrong when things are compared.
 
+use cuemark_core::{Advice, Advise};
 use cuemark_formats::ReadError;
 
 /// What is wrong with vectors, matrices, or the files that hold them.
@@ -48,12 +49,11 @@ pub enum SimilarityError {
     },
 }
 
-impl SimilarityError {
-    /// What to do about it, when there is something to say.
-    pub fn hint(&self) -> Option<String> {
+impl Advise for SimilarityError {
+    fn advice(&self) -> Option<Advice> {
         match self {
-            Self::File(error) => error.hint(),
-            Self::Widths { .. } => Some("both sides must come from the same encoder".to_owned()),
+            Self::File(error) => error.advice(),
+            Self::Widths { .. } => Some("both sides must come from the same encoder".into()),
             Self::Ragged { .. } | Self::NotFinite { .. } | Self::Outside { .. } => None,
         }
     }
