@@ -21,6 +21,7 @@ mod rng;
 mod row_policy;
 mod span;
 mod split;
+pub mod text;
 mod truth;
 mod video;
 

@@ -1,7 +1,7 @@
 //! What can be wrong with a feature store.
 
 use camino::Utf8PathBuf;
-use cuemark_core::{Advice, Advise, VideoId};
+use cuemark_core::{Advice, Advise, Stopped, VideoId};
 use cuemark_formats::ReadError;
 
 use crate::Layout;
@@ -133,6 +133,9 @@ pub enum FeatureError {
         /// What is wrong with it.
         problem: String,
     },
+    /// It was stopped through [`cuemark_core::Progress`].
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// What was handed to the writer does not fit its recipe.
     #[error("video `{video}`: {problem}")]
     Unfit {
@@ -186,7 +189,7 @@ impl Advise for FeatureError {
             ),
             Self::Video { .. } => Some("play the file to see whether it is whole, or leave it out".into()),
             Self::NotFinite { .. } => Some("extract this video's features again".into()),
-            Self::ClipLenByVideo { .. } | Self::NoStream { .. } | Self::Unfit { .. } => None,
+            Self::ClipLenByVideo { .. } | Self::NoStream { .. } | Self::Stopped(_) | Self::Unfit { .. } => None,
         }
     }
 }

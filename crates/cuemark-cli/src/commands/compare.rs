@@ -1,12 +1,14 @@
 //! `cuemark compare`: is one prediction file better than another?
 
 use camino::Utf8PathBuf;
+use cuemark_core::Stopped;
 use cuemark_metrics::{Bootstrap, PairedComparison, compare, evaluate};
 use serde_json::{Map, Value, json};
 
-use crate::commands::eval::{Scoring, first_verb};
+use crate::commands::eval::Scoring;
 use crate::input::{PredictionArgs, TruthArgs, note_faults};
 use crate::output::{self, Outcome, Print, percent, thousands};
+use crate::progress::watched;
 
 /// Is one prediction file better than another?
 ///
@@ -52,16 +54,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         let predictions = args.predictions.read(path)?.answering(&split.queries);
         note_faults(path, &predictions.rows);
         let plan = scoring.plan(&split.queries, &predictions)?;
-        columns.push(evaluate(&plan, &split.queries, &predictions, &first_verb)?.columns);
+        let scored = watched("scoring", |progress| evaluate(&plan, &split.queries, &predictions, progress))?;
+        columns.push(scored.columns);
     }
     let how = Bootstrap { level: args.ci / 100.0, resamples: args.resamples, seed: args.seed };
-    let results: Vec<(String, PairedComparison)> = columns[0]
-        .iter()
-        .filter_map(|a| {
-            let b = columns[1].iter().find(|b| b.name == a.name)?;
-            Some((a.name.to_string(), compare(a, b, how)?))
-        })
-        .collect();
+    let results = watched("resampling", |progress| {
+        let mut results: Vec<(String, PairedComparison)> = Vec::new();
+        for a in &columns[0] {
+            let Some(b) = columns[1].iter().find(|b| b.name == a.name) else { continue };
+            let compared = compare(a, b, how, progress)?;
+            results.extend(compared.map(|compared| (a.name.to_string(), compared)));
+        }
+        Ok::<_, Stopped>(results)
+    })?;
     anyhow::ensure!(!results.is_empty(), "no query counts for both files");
     args.print.result(&as_json(&results), || as_table(args, &results))
 }

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::input::{Force, PredictionArgs, TruthArgs, note_faults};
 use crate::output::{self, Outcome, Print, percent, thousands};
+use crate::progress::watched;
 
 /// Score a prediction file.
 ///
@@ -158,13 +159,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let mut plan = args.scoring.plan(&split.queries, &predictions)?;
     plan.groupings.extend(&args.group_by);
     plan.groupings.dedup();
-    let evaluation = evaluate(&plan, &split.queries, &predictions, &first_verb)?;
+    let evaluation = watched("scoring", |progress| evaluate(&plan, &split.queries, &predictions, progress))?;
     let evaluated = start.elapsed();
 
     let bounds = args.ci.map(|percent| {
         let how = Bootstrap { level: percent / 100.0, resamples: args.resamples, seed: args.seed };
-        intervals(&evaluation.columns, how)
+        watched("resampling", |progress| intervals(&evaluation.columns, how, progress))
     });
+    let bounds = bounds.transpose()?;
     if let Some(path) = &args.per_query {
         write_per_query(path, args, &split.queries, &evaluation)?;
     }
@@ -184,11 +186,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     // The process is about to end; freeing millions of small lists one by one would only delay that.
     std::mem::forget((split, predictions, evaluation));
     outcome
-}
-
-/// Finds a query's first verb, for groups by verb.
-pub(crate) fn first_verb(sentence: &str) -> Option<String> {
-    cuemark_text::first_verb(sentence).map(|verb| verb.lemma)
 }
 
 fn as_table(plan: &Plan, evaluation: &Evaluation, bounds: Option<(f64, &[Interval])>) -> String {
