@@ -7,7 +7,7 @@
 
 use camino::Utf8PathBuf;
 use cuemark_bench::report::{About, Answerer, Measure, store_truth};
-use cuemark_core::{Extra, Prediction, Predictions, Query, QueryPredictions, Rng, Span, Truth, Video};
+use cuemark_core::{Extra, Prediction, Predictions, Progress, Query, QueryPredictions, Rng, Span, Truth, Video};
 use cuemark_formats::Overwrite;
 use cuemark_metrics::Bootstrap;
 
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         let predictions = answers(&truths, 2.0 + method as f64, seed)?;
         let measure = Measure { bootstrap, ..Measure::default() };
-        let evaluated = measure.run(about, &truths, &predictions)?;
+        let evaluated = measure.run(about, &truths, &predictions, &Progress::new())?;
         evaluated.store(&folder.join(format!("run-{run:03}")), &truths, Overwrite::Force)?;
     }
     Ok(())

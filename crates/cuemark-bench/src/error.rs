@@ -2,6 +2,10 @@
 
 use camino::Utf8PathBuf;
 use cuemark_core::{Advice, Advise};
+use cuemark_metrics::EvalError;
+use cuemark_protocols::ProtocolError;
+use cuemark_train::TrainError;
+use cuemark_world::WorldError;
 
 /// The result of a benchmark step.
 pub type Result<T, E = BenchError> = std::result::Result<T, E>;
@@ -59,10 +63,10 @@ pub enum BenchError {
     Data(#[from] cuemark_data::DataError),
     /// Predictions could not be scored.
     #[error(transparent)]
-    Eval(#[from] cuemark_metrics::EvalError),
+    Eval(#[from] EvalError),
     /// A baseline or an audit could not be made.
     #[error(transparent)]
-    Protocol(#[from] cuemark_protocols::ProtocolError),
+    Protocol(#[from] ProtocolError),
     /// There is no such matrix.
     #[error("there is no matrix `{name}`")]
     NoMatrix {
@@ -95,13 +99,26 @@ pub enum BenchError {
     },
     /// A model could not be trained or did not answer.
     #[error(transparent)]
-    Train(#[from] cuemark_train::TrainError),
+    Train(#[from] TrainError),
     /// Queries could not be rewritten.
     #[error(transparent)]
     Text(#[from] cuemark_text::TextError),
     /// A world could not be made or read.
     #[error(transparent)]
-    World(#[from] cuemark_world::WorldError),
+    World(#[from] WorldError),
+}
+
+impl BenchError {
+    /// Whether nothing is wrong: the work was stopped through [`cuemark_core::Progress`] and can be taken up again.
+    pub fn is_stopped(&self) -> bool {
+        matches!(
+            self,
+            Self::Eval(EvalError::Stopped(_))
+                | Self::Train(TrainError::Stopped(_) | TrainError::Eval(EvalError::Stopped(_)))
+                | Self::Protocol(ProtocolError::Stopped(_))
+                | Self::World(WorldError::Stopped(_))
+        )
+    }
 }
 
 impl Advise for BenchError {

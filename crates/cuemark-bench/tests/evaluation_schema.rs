@@ -3,7 +3,7 @@
 
 use camino::Utf8PathBuf;
 use cuemark_bench::report::{About, Evaluated, Measure, OutOfReach};
-use cuemark_core::{Extra, Prediction, Predictions, Query, QueryPredictions, Span, Truth, Video};
+use cuemark_core::{Extra, Prediction, Predictions, Progress, Query, QueryPredictions, Span, Truth, Video};
 use cuemark_formats::Overwrite;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ fn evaluated() -> (Vec<Truth>, Evaluated) {
     };
     let predictions = Predictions::any((0..3).map(list).collect());
     let about = About { model: "mine".into(), split: "test".into(), seed: Some(3), ..About::default() };
-    let found = Measure::default().run(about, &truths, &predictions).unwrap();
+    let found = Measure::default().run(about, &truths, &predictions, &Progress::new()).unwrap();
     (truths, found)
 }
 

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_bench::report::{About, Answerer, Measure, QueryText, Report, ReportOptions, Runs, score_baselines};
-use cuemark_core::{Extra, Prediction, Predictions, Query, QueryPredictions, Rng, Span, Truth, Video};
+use cuemark_core::{Extra, Prediction, Predictions, Progress, Query, QueryPredictions, Rng, Span, Truth, Video};
 use cuemark_formats::Overwrite;
 use cuemark_metrics::Bootstrap;
 use fantoccini::wd::WebDriverCompatibleCommand;
@@ -63,13 +63,13 @@ fn report() -> Report {
             for seed in 0..2 {
                 let about = About { model: model.into(), kind: Answerer::Model, seed: Some(seed), ..place.clone() };
                 let found = answers(&truths, worse * (6.0 + 18.0 * n as f64), seed);
-                runs.add(measure.run(about.clone(), &truths, &found).unwrap(), &truths);
+                runs.add(measure.run(about.clone(), &truths, &found, &Progress::new()).unwrap(), &truths);
                 let wrong = About { text: QueryText::WrongQuery, ..about };
                 let found = answers(&truths, 40.0, seed);
-                runs.add(measure.run(wrong, &truths, &found).unwrap(), &truths);
+                runs.add(measure.run(wrong, &truths, &found, &Progress::new()).unwrap(), &truths);
             }
         }
-        for baseline in score_baselines(&place, &truths, &truths, &measure, 0).unwrap() {
+        for baseline in score_baselines(&place, &truths, &truths, &measure, 0, &Progress::new()).unwrap() {
             runs.add(baseline, &truths);
         }
     }

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use cuemark_bench::BenchError;
-use cuemark_core::{Advice, Advise, Dialect};
+use cuemark_core::{Advice, Advise, Dialect, Stopped};
 use cuemark_data::DataError;
 use cuemark_encoders::EncodeError;
 use cuemark_features::FeatureError;
@@ -26,6 +26,11 @@ pub(crate) const PROBLEMS: u8 = 1;
 
 /// Prints `error:` and, where there is advice, `hint:` to standard error.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+    if error.downcast_ref::<Stopped>().is_some() {
+        // Whoever pressed Ctrl-C knows why.
+        crate::output::say("stopped before it was done");
+        return ExitCode::from(crate::stop::INTERRUPTED);
+    }
     crate::output::say(&format!("error: {}", message(error)));
     if let Some(hint) = hint(error) {
         crate::output::say(&format!("hint: {hint}"));

@@ -1,20 +1,21 @@
 //! Running a matrix from the command line: bars, processes, results, report.
 
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_bench::leaderboard::{AboutDataset, RunResult, RunsFile};
 use cuemark_bench::matrix::{
-    Account, Ended, Expanded, Happening, Made, MatrixFile, RunOptions, State, Told, WorkOptions, prepare, run, work,
+    Account, Ended, Expanded, MatrixFile, RunOptions, State, Told, WorkOptions, prepare, run, work,
 };
 use cuemark_bench::report::{Report, ReportOptions, read_runs};
+use cuemark_core::Progress;
+use cuemark_core::text::thousands;
 use cuemark_formats::Overwrite;
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::output::{say, thousands};
+use crate::output::say;
+use crate::stop;
 
 /// How a matrix is run.
 pub(crate) struct Settings<'a> {
@@ -23,12 +24,16 @@ pub(crate) struct Settings<'a> {
     pub(crate) memory: Option<u64>,
     pub(crate) device: &'a str,
     pub(crate) overwrite: Overwrite,
-    pub(crate) stop: Arc<AtomicBool>,
 }
 
 /// Makes the data and fills the cells; what became of every one.
-pub(crate) fn fill(matrix: &MatrixFile, expanded: &Expanded, settings: &Settings<'_>) -> anyhow::Result<Account> {
-    make_data(&expanded.made)?;
+pub(crate) fn fill(
+    matrix: &MatrixFile,
+    expanded: &Expanded,
+    settings: &Settings<'_>,
+    progress: &Progress,
+) -> anyhow::Result<Account> {
+    prepare(&expanded.made, progress)?;
     let program = std::env::current_exe()?;
     let launch = |folder: &Utf8Path, threads: usize| {
         let mut command = Command::new(&program);
@@ -44,28 +49,9 @@ pub(crate) fn fill(matrix: &MatrixFile, expanded: &Expanded, settings: &Settings
         out: settings.out,
         jobs: settings.jobs,
         memory: settings.memory,
-        stop: &settings.stop,
         launch: &launch,
     };
-    let mut board = Board::new(expanded);
-    let account = run(expanded, &options, &mut |happening| board.show(happening))?;
-    board.close();
-    Ok(account)
-}
-
-pub(crate) fn make_data(made: &[Made]) -> anyhow::Result<()> {
-    let bar = ProgressBar::hidden();
-    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {eta}") {
-        bar.set_style(style);
-    }
-    bar.set_draw_target(indicatif::ProgressDrawTarget::stderr());
-    prepare(made, &|what, done, of| {
-        bar.set_message(what.to_owned());
-        bar.set_length(of as u64);
-        bar.set_position(done as u64);
-    })?;
-    bar.finish_and_clear();
-    Ok(())
+    Ok(run(expanded, &options, progress)?)
 }
 
 /// Every finished cell's figures, in one file that can be committed; a cell whose files were damaged is told and left out.
@@ -166,29 +152,38 @@ fn today() -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
+/// How often a cell says how far it is: ten lines a second are plenty for a bar.
+const TELL: Duration = Duration::from_millis(100);
+
 /// Fills one cell: what every process of a matrix does. Says how far it is on standard output, a JSON object a line.
-pub(crate) fn fill_cell(folder: &Utf8Path, device: &str, overwrite: Overwrite, stop: Arc<AtomicBool>) -> Ended {
-    let asked = Arc::clone(&stop);
+pub(crate) fn fill_cell(folder: &Utf8Path, device: &str, overwrite: Overwrite) -> Ended {
+    let progress = Progress::new();
+    let _wired = stop::on_ctrl_c(&progress);
+    let asked = progress.clone();
     // Whoever started this process closes its input to end it, be it by intent or by dying.
     std::thread::spawn(move || {
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-        asked.store(true, Ordering::Relaxed);
+        asked.stop();
     });
-    let mut last = Instant::now();
-    let mut tell = |told: &Told| {
-        // Ten lines a second are plenty for a bar.
-        if last.elapsed() > Duration::from_millis(100) {
-            say_told(told);
-            last = Instant::now();
-        }
-    };
-    let ended = cuemark_tensor::device(device)
-        .map_err(anyhow::Error::from)
-        .and_then(|device| Ok(work(folder, &WorkOptions { device, stop, overwrite }, &mut tell)?))
-        .unwrap_or_else(|error| Ended::Failed {
-            why: crate::failure::message(&error),
-            hint: crate::failure::hint(&error),
+    let ended = std::thread::scope(|scope| {
+        // Dropped when the work ends, however it ends.
+        let (over, is_over) = channel::<()>();
+        let told = progress.clone();
+        scope.spawn(move || {
+            while let Err(RecvTimeoutError::Timeout) = is_over.recv_timeout(TELL) {
+                say_told(&Told::of(told.look()));
+            }
         });
+        let ended = cuemark_tensor::device(device)
+            .map_err(anyhow::Error::from)
+            .and_then(|device| Ok(work(folder, &WorkOptions { device, overwrite }, &progress)?));
+        drop(over);
+        ended
+    });
+    let ended = ended.unwrap_or_else(|error| Ended::Failed {
+        why: crate::failure::message(&error),
+        hint: crate::failure::hint(&error),
+    });
     say_told(&Told::Ended(ended.clone()));
     ended
 }
@@ -198,78 +193,6 @@ fn say_told(told: &Told) {
     if let Ok(line) = serde_json::to_string(told) {
         // Without a listener there is nobody to tell.
         let _ = writeln!(std::io::stdout().lock(), "{line}");
-    }
-}
-
-/// A bar for the whole matrix and one for every cell that runs; lines where there is no terminal.
-struct Board<'a> {
-    expanded: &'a Expanded,
-    bars: MultiProgress,
-    whole: ProgressBar,
-    running: Vec<(usize, ProgressBar)>,
-}
-
-impl<'a> Board<'a> {
-    fn new(expanded: &'a Expanded) -> Self {
-        let bars = MultiProgress::new();
-        let whole = bars.add(ProgressBar::new(expanded.cells.len() as u64));
-        if let Ok(style) = ProgressStyle::with_template("cells {wide_bar} {human_pos}/{human_len} {elapsed}") {
-            whole.set_style(style);
-        }
-        Self { expanded, bars, whole, running: Vec::new() }
-    }
-
-    fn show(&mut self, happening: &Happening) {
-        let name = |position: &usize| &self.expanded.cells[*position].name;
-        match happening {
-            Happening::Began(position) => {
-                let bar = self.bars.add(ProgressBar::new(0)).with_message(name(position).clone());
-                if let Ok(style) =
-                    ProgressStyle::with_template("  {msg:40} {prefix:24} {wide_bar} {human_pos}/{human_len}")
-                {
-                    bar.set_style(style);
-                }
-                self.running.push((*position, bar));
-            }
-            Happening::Told(position, told) => {
-                let Some((_, bar)) = self.running.iter().find(|(running, _)| running == position) else { return };
-                let (prefix, done, of) = match told {
-                    Told::Training { step, steps } => ("training".to_owned(), *step, *steps),
-                    Told::Answering { test, done, of } => (test.clone(), *done, *of),
-                    Told::Ended(_) => return,
-                };
-                bar.set_prefix(prefix);
-                bar.set_length(of as u64);
-                bar.set_position(done as u64);
-            }
-            Happening::SetBack(position) => {
-                self.line(&format!("{}: set back for want of memory, goes on later", name(position)));
-                self.drop_bar(*position);
-            }
-            Happening::Ended(position, account) => {
-                let why = account.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-                self.line(&format!("{} in {:.0} s: {}{why}", account.cell, account.seconds, account.state));
-                self.drop_bar(*position);
-                self.whole.inc(1);
-            }
-            Happening::NotWritten(problem) => self.line(&format!("the account could not be written: {problem}")),
-        }
-    }
-
-    fn line(&self, text: &str) {
-        self.bars.suspend(|| say(text));
-    }
-
-    fn drop_bar(&mut self, position: usize) {
-        if let Some(place) = self.running.iter().position(|(running, _)| *running == position) {
-            let (_, bar) = self.running.remove(place);
-            bar.finish_and_clear();
-            self.bars.remove(&bar);
-        }
-    }
-
-    fn close(&self) {
-        self.whole.finish_and_clear();
     }
 }
 

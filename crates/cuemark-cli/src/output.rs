@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
 use cuemark_core::RowCounts;
+pub(crate) use cuemark_core::text::{percent, thousands};
 use serde::Serialize;
 
 /// What a command has to say, and whether its input had problems.
@@ -84,19 +85,6 @@ fn aligned(header: &[&str], rows: &[Vec<String>], others: CellAlignment) -> Stri
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// A fraction as percent with two decimals.
-pub(crate) fn percent(fraction: f64) -> String {
-    format!("{:.2}", 100.0 * fraction)
-}
-
-/// `12,408`
-pub(crate) fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
-    groups.join(",")
-}
-
 /// What was wrong with rows, in one line; `None` when nothing was.
 pub(crate) fn faults(rows: &RowCounts) -> Option<String> {
     let met: Vec<String> = rows.iter().map(|(fault, n)| format!("{} {fault}", thousands(n))).collect();
@@ -107,17 +95,4 @@ pub(crate) fn faults(rows: &RowCounts) -> Option<String> {
         }
     }
     Some(line)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thousands_are_grouped_from_the_right() {
-        assert_eq!(thousands(0), "0");
-        assert_eq!(thousands(999), "999");
-        assert_eq!(thousands(1_000), "1,000");
-        assert_eq!(thousands(12_345_678), "12,345,678");
-    }
 }

@@ -12,7 +12,8 @@ use cuemark_formats::Source;
 use cuemark_tensor::Device;
 use cuemark_text::similarity::{Bm25, Embeddings, MatrixFile, Similarity, Tfidf, Vectors};
 
-use crate::{output, progress};
+use crate::output;
+use crate::progress::watched;
 
 /// The encoder that compares sentences when nobody says which.
 const USUAL: &str = "minilm";
@@ -117,13 +118,15 @@ fn encoded(what: &str, left: &[String], right: &[String]) -> anyhow::Result<Embe
             sentences.len() - 1
         });
     }
-    let bar = progress::bar(sentences.len(), "sentences");
-    let mut vectors = Vec::with_capacity(sentences.len());
-    for some in sentences.chunks(STEP) {
-        vectors.extend(encoder.encode(some)?);
-        bar.inc(some.len() as u64);
-    }
-    bar.finish_and_clear();
+    let vectors = watched("encoding sentences", |progress| {
+        progress.announce(sentences.len());
+        let mut vectors = Vec::with_capacity(sentences.len());
+        for some in sentences.chunks(STEP) {
+            vectors.extend(encoder.encode(some)?);
+            progress.advance(some.len())?;
+        }
+        anyhow::Ok(vectors)
+    })?;
     let side = |texts: &[String]| -> anyhow::Result<Vectors> {
         let mut values = Vec::with_capacity(texts.len() * encoder.width());
         for text in texts {

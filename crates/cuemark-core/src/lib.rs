@@ -22,6 +22,7 @@ mod rng;
 mod row_policy;
 mod span;
 mod split;
+pub mod text;
 mod truth;
 mod video;
 

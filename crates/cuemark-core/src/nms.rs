@@ -30,20 +30,17 @@ impl Nms {
     /// assert_eq!(Nms::new(0.5).keep(&ranked), [0, 2]);
     /// ```
     pub fn keep(&self, ranked: &[Prediction]) -> Vec<usize> {
-        self.keep_by(ranked.len(), |position| (ranked[position].video.as_ref(), ranked[position].span))
+        let at = |position: usize| (ranked[position].video.as_ref(), ranked[position].span);
+        // Only who holds a progress can stop it, and this one is held here alone.
+        self.keep_by(ranked.len(), at, &Progress::new()).unwrap_or_default()
     }
 
     /// As [`Nms::keep`], for a list of `len` in the caller's own layout: `at` gives the video and span at a position.
-    pub fn keep_by<'a>(&self, len: usize, at: impl Fn(usize) -> (Option<&'a VideoId>, Span)) -> Vec<usize> {
-        // Nobody has this progress who could stop it.
-        self.keep_watched(len, at, &Progress::new()).unwrap_or_default()
-    }
-
-    /// As [`Nms::keep_by`]; `progress` counts positions and can call the work off.
+    /// `progress` counts positions.
     ///
     /// # Errors
-    /// When it was called off.
-    pub fn keep_watched<'a>(
+    /// When it was stopped.
+    pub fn keep_by<'a>(
         &self,
         len: usize,
         at: impl Fn(usize) -> (Option<&'a VideoId>, Span),

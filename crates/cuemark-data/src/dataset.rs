@@ -1,7 +1,6 @@
 //! A dataset's folder, read.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Progress, QueryId, Split, VideoId};
@@ -25,26 +24,19 @@ pub struct Dataset {
     pub absent: Vec<&'static FileCard>,
 }
 
-/// Reads the files of `card` that lie in `root`, its own folder; what is not there is listed, not an error.
+/// Reads the files of `card` that lie in `root`, its own folder; what is not there is listed, not an error. `progress`
+/// counts the bytes of the splits' files.
 ///
 /// # Errors
-/// When a file cannot be read, or nothing that belongs to the dataset is there.
-pub fn load(card: &'static DatasetCard, root: &Utf8Path, options: &ReadOptions) -> Result<Dataset> {
-    load_watched(card, root, options, &Arc::new(Progress::new()))
-}
-
-/// As [`load`]; `progress` counts the bytes of the splits' files and can call the reading off.
-///
-/// # Errors
-/// As [`load`].
-pub fn load_watched(
+/// When a file cannot be read, nothing that belongs to the dataset is there, or the reading was stopped.
+pub fn load(
     card: &'static DatasetCard,
     root: &Utf8Path,
     options: &ReadOptions,
-    progress: &Arc<Progress>,
+    progress: &Progress,
 ) -> Result<Dataset> {
     let located = card.files.iter().map(|file| (file, locate(root, file)));
-    let watched = located.map(|(file, source)| (file, source.map(|source| source.watched(progress.clone()))));
+    let watched = located.map(|(file, source)| (file, source.map(|source| source.watched(progress))));
     let found: Vec<(&FileCard, Option<Source>)> = watched.collect();
     let has_side = || card.sides.iter().flat_map(|side| side.paths).any(|path| Source::find(root, path).is_some());
     if found.iter().all(|(_, source)| source.is_none()) && !has_side() {

@@ -24,7 +24,7 @@ mod truth_file;
 mod video_json;
 
 pub use card::{DatasetCard, Expected, FileCard, QueryIds, SideCard};
-pub use dataset::{Dataset, load, load_watched};
+pub use dataset::{Dataset, load};
 pub use durations::Durations;
 pub use error::{DataError, Result};
 pub use layout::{Layout, ReadOptions};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use cuemark_core::VideoId;
+use cuemark_core::{Progress, VideoId};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -50,27 +50,29 @@ pub struct VideoComparison {
     pub zero_in_both: usize,
 }
 
-/// Compares `stream` of two sources, row `i` with row `i`. A clip that is zero in one source only has cosine 0. `progress` is
-/// told of each video when it is done.
+/// Compares `stream` of two sources, row `i` with row `i`. A clip that is zero in one source only has cosine 0. `progress`
+/// counts videos.
 ///
 /// # Errors
-/// When a source lacks the stream, a video cannot be read or has numbers that are not finite, or widths differ.
+/// When a source lacks the stream, a video cannot be read or has numbers that are not finite, widths differ, or it was
+/// stopped.
 pub fn compare(
     first: &dyn FeatureSource,
     second: &dyn FeatureSource,
     stream: &str,
-    progress: &(dyn Fn() + Sync),
+    progress: &Progress,
 ) -> Result<Comparison> {
     first.origin(stream)?;
     second.origin(stream)?;
     let (left, right) = (first.videos(stream), second.videos(stream));
     let there: HashSet<&VideoId> = right.iter().copied().collect();
     let both: Vec<&VideoId> = left.iter().copied().filter(|video| there.contains(video)).collect();
+    progress.announce(both.len());
     let videos = both
         .par_iter()
         .map(|video| {
             let compared = compare_video(video, &first.get(video, stream)?, &second.get(video, stream)?);
-            progress();
+            progress.advance(1)?;
             compared
         })
         .collect::<Result<Vec<VideoComparison>>>()?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use camino::Utf8Path;
-use cuemark_core::{Advice, Rng, VideoId};
+use cuemark_core::{Advice, Progress, Rng, VideoId};
 use cuemark_formats::{Overwrite, ReadError};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -50,17 +50,17 @@ pub struct ConvertReport {
 }
 
 /// Converts every video of every stream of `source` into a store in `out`. Stopped work is resumed: shards appear whole or
-/// not at all, and those that are there are kept when they were made in the same way of the same videos. `progress` is told of
-/// each video when it is done.
+/// not at all, and those that are there are kept when they were made in the same way of the same videos. `progress` counts
+/// videos.
 ///
 /// # Errors
 /// When a video cannot be read, is of another width than the first, or holds numbers that are not finite; when nobody said how
-/// long a clip is; when `out` holds something else; when the disk refuses.
+/// long a clip is; when `out` holds something else; when the disk refuses; when it was stopped.
 pub fn convert(
     source: &dyn FeatureSource,
     out: &Utf8Path,
     options: &ConvertOptions,
-    progress: &(dyn Fn() + Sync),
+    progress: &Progress,
 ) -> Result<ConvertReport> {
     let streams: Vec<String> = source.streams().into_iter().map(str::to_owned).collect();
     if options.pca.is_some() && streams.len() != 1 {
@@ -79,6 +79,7 @@ pub fn convert(
     let work = Work { source, streams: streams.iter().map(present).collect(), options, writer, progress };
     let videos: BTreeSet<&VideoId> = work.streams.iter().flat_map(|(_, videos)| videos).copied().collect();
     let videos: Vec<&VideoId> = videos.into_iter().collect();
+    progress.announce(videos.len());
     let shards = videos.chunks(SHARD);
     let others = |shard: usize| {
         let problem = format!("shard {shard} holds other videos than the source has now");
@@ -92,7 +93,7 @@ pub fn convert(
         match work.writer.shard_videos(shard)? {
             Some(there) if there.iter().eq(videos.iter().copied()) => {
                 report.resumed += videos.len();
-                videos.iter().for_each(|_| progress());
+                progress.advance(videos.len())?;
             }
             Some(_) => return Err(others(shard).into()),
             None => report.rows += work.write_shard(shard, videos)?,
@@ -193,7 +194,7 @@ struct Work<'a> {
     streams: Vec<(String, HashSet<&'a VideoId>)>,
     options: &'a ConvertOptions,
     writer: StoreWriter,
-    progress: &'a (dyn Fn() + Sync),
+    progress: &'a Progress,
 }
 
 impl Work<'_> {
@@ -203,7 +204,7 @@ impl Work<'_> {
             .par_iter()
             .map(|video| {
                 let converted = self.convert_video(video)?;
-                (self.progress)();
+                self.progress.advance(1)?;
                 Ok(converted)
             })
             .collect::<Result<Vec<_>>>()?;

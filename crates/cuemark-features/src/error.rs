@@ -1,7 +1,7 @@
 //! What can be wrong with a feature store.
 
 use camino::Utf8PathBuf;
-use cuemark_core::{Advice, Advise, VideoId};
+use cuemark_core::{Advice, Advise, Stopped, VideoId};
 use cuemark_formats::ReadError;
 
 use crate::Layout;
@@ -117,6 +117,9 @@ pub enum FeatureError {
         /// The first such row.
         row: usize,
     },
+    /// It was stopped through [`cuemark_core::Progress`].
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// What was handed to the writer does not fit its recipe.
     #[error("video `{video}`: {problem}")]
     Unfit {
@@ -164,7 +167,7 @@ impl Advise for FeatureError {
                 Some(build.into())
             }
             Self::NotFinite { .. } => Some("extract this video's features again".into()),
-            Self::ClipLenByVideo { .. } | Self::NoStream { .. } | Self::Unfit { .. } => None,
+            Self::ClipLenByVideo { .. } | Self::NoStream { .. } | Self::Stopped(_) | Self::Unfit { .. } => None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cuemark_core::{VideoId, whole_message};
+use cuemark_core::{Progress, VideoId, whole_message};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -103,16 +103,17 @@ impl Counted {
     }
 }
 
-/// Reads every video of every stream and counts; what is wrong with a video is part of the answer. `progress` is told of
-/// each video when it is done.
+/// Reads every video of every stream and counts; what is wrong with a video is part of the answer. `progress` counts
+/// videos, once for each stream.
 ///
 /// # Errors
-/// When a stream vanishes meanwhile.
-pub fn survey(source: &dyn FeatureSource, progress: &(dyn Fn() + Sync)) -> Result<Vec<StreamSurvey>> {
+/// When a stream vanishes meanwhile, or it was stopped.
+pub fn survey(source: &dyn FeatureSource, progress: &Progress) -> Result<Vec<StreamSurvey>> {
+    progress.announce(source.streams().iter().map(|stream| source.videos(stream).len()).sum());
     source.streams().into_iter().map(|stream| survey_stream(source, stream, progress)).collect()
 }
 
-fn survey_stream(source: &dyn FeatureSource, stream: &str, progress: &(dyn Fn() + Sync)) -> Result<StreamSurvey> {
+fn survey_stream(source: &dyn FeatureSource, stream: &str, progress: &Progress) -> Result<StreamSurvey> {
     let origin = source.origin(stream)?;
     let mut survey = StreamSurvey {
         stream: stream.to_owned(),
@@ -134,15 +135,15 @@ fn survey_stream(source: &dyn FeatureSource, stream: &str, progress: &(dyn Fn() 
         bad: Vec::new(),
         unreadable: Vec::new(),
     };
-    let counted: Vec<(&VideoId, Result<Counted>)> = source
+    let counted = source
         .videos(stream)
         .into_par_iter()
         .map(|video| {
             let counted = source.read(video, stream).map(|features| Counted::of(&features));
-            progress();
-            (video, counted)
+            progress.advance(1)?;
+            Ok((video, counted))
         })
-        .collect();
+        .collect::<Result<Vec<(&VideoId, Result<Counted>)>>>()?;
     let mut widths: BTreeMap<usize, Width> = BTreeMap::new();
     for (video, counted) in counted {
         let counted = match counted {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{ClipLen, VideoId};
+use cuemark_core::{ClipLen, Progress, VideoId};
 use cuemark_features::{
     ConvertOptions, FeatureError, FeatureSource, FeatureStore, Features, Normalise, OpenOptions, Pca, Precision,
     Recipe, Resample, RowTime, StoreWriter, VideoFeatures, compare, convert, open, sample_rows,
@@ -31,7 +31,7 @@ fn published(layout: &str, row_time: Option<RowTime>) -> Arc<dyn FeatureSource> 
 }
 
 fn converted(source: &dyn FeatureSource, out: &Utf8Path, options: &ConvertOptions) -> FeatureStore {
-    convert(source, out, options, &|| ()).unwrap();
+    convert(source, out, options, &Progress::new()).unwrap();
     FeatureStore::open(out).unwrap()
 }
 
@@ -46,7 +46,7 @@ fn published_features_become_a_store_that_says_how_it_was_made() {
     for video in source.videos("visual") {
         assert_eq!(store.get(video, "visual").unwrap(), source.get(video, "visual").unwrap());
     }
-    let same = compare(source.as_ref(), &store, "visual", &|| ()).unwrap();
+    let same = compare(source.as_ref(), &store, "visual", &Progress::new()).unwrap();
     assert_eq!((same.clips, same.mean, same.min, same.only_first, same.only_second), (10, Some(1.0), Some(1.0), 0, 0));
 }
 
@@ -54,7 +54,8 @@ fn published_features_become_a_store_that_says_how_it_was_made() {
 fn without_a_clip_length_nothing_is_written() {
     let (_guard, folder) = folder();
     let out = folder.join("store");
-    let error = convert(published("npy", None).as_ref(), &out, &ConvertOptions::default(), &|| ()).unwrap_err();
+    let error =
+        convert(published("npy", None).as_ref(), &out, &ConvertOptions::default(), &Progress::new()).unwrap_err();
     assert!(matches!(error, FeatureError::NoClipLen { .. }), "{error}");
     assert!(!out.exists());
 }
@@ -165,7 +166,7 @@ fn stopped_work_is_resumed_and_other_videos_are_not_mixed_in() {
     let source = many(&folder.join("in"), 150);
     let out = folder.join("out");
     let run = |source: &dyn FeatureSource, overwrite| {
-        convert(source, &out, &ConvertOptions { overwrite, ..ConvertOptions::default() }, &|| ())
+        convert(source, &out, &ConvertOptions { overwrite, ..ConvertOptions::default() }, &Progress::new())
     };
     let first = run(&source, Overwrite::Never).unwrap();
     assert_eq!((first.videos, first.resumed, first.rows), (150, 0, 300));
@@ -180,7 +181,7 @@ fn stopped_work_is_resumed_and_other_videos_are_not_mixed_in() {
     assert!(error.to_string().contains("shard 2 holds other videos"), "{error}");
     assert_eq!(run(&fewer, Overwrite::Force).unwrap().resumed, 0);
     assert_eq!(FeatureStore::open(&out).unwrap().videos("visual").len(), 149);
-    let error = convert(&fewer, &folder.join("fewer"), &ConvertOptions::default(), &|| ()).unwrap_err();
+    let error = convert(&fewer, &folder.join("fewer"), &ConvertOptions::default(), &Progress::new()).unwrap_err();
     assert!(error.to_string().contains("is what the features are read from"), "{error}");
 }
 
@@ -191,7 +192,7 @@ fn a_video_of_another_width_is_named() {
     std::fs::write(folder.join("b.csv"), "1,2,3\n").unwrap();
     let source = open(&folder, &OpenOptions { row_time: Some(clip(1.0)), ..OpenOptions::default() }).unwrap();
     let out = folder.join("store");
-    let error = convert(source.as_ref(), &out, &ConvertOptions::default(), &|| ()).unwrap_err().to_string();
+    let error = convert(source.as_ref(), &out, &ConvertOptions::default(), &Progress::new()).unwrap_err().to_string();
     assert_eq!(error, "video `b`: `visual` is 3 wide, its recipe says 2");
     assert_eq!(out.read_dir().unwrap().count(), 0, "no half of a store");
     assert!(sample_rows(source.as_ref(), "visual", 100, 0).is_err());

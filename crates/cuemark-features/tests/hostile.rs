@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::Rng;
+use cuemark_core::{Progress, Rng};
 use cuemark_features::{FeatureError, Features, Layout, OpenOptions, open, survey};
 use cuemark_testkit::fixture;
 
@@ -201,7 +201,7 @@ fn a_survey_counts_and_names_what_is_wrong() {
     array("c.npy", "(1, 3)", &[1.0, 2.0, 3.0]);
     std::fs::write(folder.join("d.npy"), b"nothing").unwrap();
     let source = open(&folder, &small()).unwrap();
-    let found = survey(source.as_ref(), &|| ()).unwrap().remove(0);
+    let found = survey(source.as_ref(), &Progress::new()).unwrap().remove(0);
     assert_eq!((found.videos, found.rows, found.fewest_rows, found.most_rows), (3, 6, 1, 3));
     assert_eq!((found.zero_rows, found.bad_rows), (2, 2));
     let bad: Vec<_> = found.bad.iter().map(|bad| (bad.video.as_str(), bad.rows, bad.first)).collect();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use camino::Utf8PathBuf;
-use cuemark_core::ClipLen;
+use cuemark_core::{ClipLen, Progress};
 use cuemark_features::{ConvertOptions, OpenOptions, Resample, RowTime, convert, open};
 use cuemark_testkit::fixture;
 use safetensors::SafeTensors;
@@ -19,7 +19,8 @@ fn written(resample: Option<Resample>) -> Value {
     let out = Utf8PathBuf::from_path_buf(guard.path().to_owned()).unwrap();
     let row_time = ClipLen::new(1.5).map(RowTime::Clip);
     let source = open(&fixture("features/npy"), &OpenOptions { row_time, ..OpenOptions::default() }).unwrap();
-    convert(source.as_ref(), &out, &ConvertOptions { resample, ..ConvertOptions::default() }, &|| ()).unwrap();
+    convert(source.as_ref(), &out, &ConvertOptions { resample, ..ConvertOptions::default() }, &Progress::new())
+        .unwrap();
     let bytes = std::fs::read(out.join("shard-00000.safetensors")).unwrap();
     let (_, metadata) = SafeTensors::read_metadata(&bytes).unwrap();
     serde_json::from_str(&metadata.metadata().as_ref().unwrap()["cuemark"]).unwrap()

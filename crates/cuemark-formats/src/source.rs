@@ -37,7 +37,7 @@ pub struct Source {
     path: Utf8PathBuf,
     limits: Limits,
     content: Option<Content>,
-    progress: Option<Arc<Progress>>,
+    progress: Option<Progress>,
 }
 
 /// What a file would hold, had it been written.
@@ -59,7 +59,7 @@ impl fmt::Debug for Content {
 /// A file whose bytes are counted as they are read; reading ends with an error when it was called off.
 struct Watched {
     file: File,
-    progress: Option<Arc<Progress>>,
+    progress: Option<Progress>,
 }
 
 impl Read for Watched {
@@ -87,8 +87,8 @@ impl Source {
     ///
     /// Nothing is expected by itself: who knows how often a file is opened tells `progress` how much there is.
     #[must_use]
-    pub fn watched(mut self, progress: Arc<Progress>) -> Self {
-        self.progress = Some(progress);
+    pub fn watched(mut self, progress: &Progress) -> Self {
+        self.progress = Some(progress.clone());
         self
     }
 
@@ -283,8 +283,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = Utf8PathBuf::from_path_buf(folder.path().join("lines")).unwrap();
         std::fs::write(&path, "a line\n".repeat(100_000)).unwrap();
-        let progress = Arc::new(Progress::new());
-        let source = Source::new(&path).watched(progress.clone());
+        let progress = Progress::new();
+        let source = Source::new(&path).watched(&progress);
         assert_eq!(source.text().unwrap().len(), 700_000);
         assert_eq!(progress.done(), 700_000);
         progress.stop();

@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use cuemark_core::{Prediction, Predictions, Query, QueryPredictions, Rng, Span, Truth, Video};
+use cuemark_core::{Prediction, Predictions, Progress, Query, QueryPredictions, Rng, Span, Truth, Video};
 use cuemark_metrics::{Bootstrap, Overrides, Plan, evaluate, intervals, parse_list, recall_at};
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -53,12 +53,12 @@ fn whole_split(bencher: Bencher, ranked: usize) {
     let plan = plan();
     bencher
         .counter(ItemsCount::new(QUERIES * ranked))
-        .bench(|| evaluate(&plan, &truths, &predictions, &|_| None).unwrap());
+        .bench(|| evaluate(&plan, &truths, &predictions, &Progress::new()).unwrap());
 }
 
 #[divan::bench(sample_count = 5)]
 fn ten_thousand_resamples(bencher: Bencher) {
     let (truths, predictions) = files(QUERIES, 5);
-    let evaluation = evaluate(&plan(), &truths, &predictions, &|_| None).unwrap();
-    bencher.bench(|| intervals(&evaluation.columns, Bootstrap::default()));
+    let evaluation = evaluate(&plan(), &truths, &predictions, &Progress::new()).unwrap();
+    bencher.bench(|| intervals(&evaluation.columns, Bootstrap::default(), &Progress::new()));
 }

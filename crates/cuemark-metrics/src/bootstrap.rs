@@ -35,17 +35,12 @@ pub struct Interval {
 ///
 /// All columns see the same resampled queries, so their intervals belong together. Columns must be of one evaluation
 /// (equally long). A resample in which no query of a column counts is left out for that column; a column without
-/// queries gets the interval 0 to 0. The result depends on the seed alone, not on the number of threads.
-pub fn intervals(columns: &[Column], how: Bootstrap) -> Vec<Interval> {
-    // Work that nobody can call off is never called off.
-    intervals_watched(columns, how, &Progress::new()).unwrap_or_default()
-}
-
-/// As [`intervals`], counting resamples in `progress`.
+/// queries gets the interval 0 to 0. The result depends on the seed alone, not on the number of threads. `progress` counts
+/// resamples.
 ///
 /// # Errors
-/// When `progress` calls it off.
-pub fn intervals_watched(columns: &[Column], how: Bootstrap, progress: &Progress) -> Result<Vec<Interval>, Stopped> {
+/// When it was stopped.
+pub fn intervals(columns: &[Column], how: Bootstrap, progress: &Progress) -> Result<Vec<Interval>, Stopped> {
     let means = resampled_means(columns, how, progress)?;
     Ok(means.into_iter().map(|mut means| percentile_interval(&mut means, how.level)).collect())
 }
@@ -157,7 +152,7 @@ mod tests {
     fn the_interval_of_a_share_is_the_binomial_one() {
         // 2 000 queries, a third of them hits: the standard error is sqrt(p(1-p)/n) = 0.01054.
         let scores = (0..2_001).map(|i| f64::from(u8::from(i % 3 == 0))).collect();
-        let interval = intervals(&[column(scores)], Bootstrap::default())[0];
+        let interval = intervals(&[column(scores)], Bootstrap::default(), &Progress::new()).unwrap()[0];
         let half = 1.96 * (1.0f64 / 3.0 * 2.0 / 3.0 / 2_001.0).sqrt();
         assert!((interval.low - (1.0 / 3.0 - half)).abs() < 0.002, "{interval:?}");
         assert!((interval.high - (1.0 / 3.0 + half)).abs() < 0.002, "{interval:?}");
@@ -166,14 +161,17 @@ mod tests {
     #[test]
     fn queries_that_do_not_count_do_not_count_in_resamples_either() {
         let scores = (0..1_000).map(|i| if i % 2 == 0 { 1.0 } else { f64::NAN }).collect();
-        let interval = intervals(&[column(scores)], Bootstrap::default())[0];
+        let interval = intervals(&[column(scores)], Bootstrap::default(), &Progress::new()).unwrap()[0];
         assert_eq!((interval.low, interval.high), (1.0, 1.0));
     }
 
     #[test]
     fn one_seed_gives_one_interval() {
         let scores: Vec<f64> = (0..500).map(|i| f64::from(i) / 500.0).collect();
-        let of = |seed| intervals(&[column(scores.clone())], Bootstrap { seed, ..Bootstrap::default() })[0];
+        let of = |seed| {
+            intervals(&[column(scores.clone())], Bootstrap { seed, ..Bootstrap::default() }, &Progress::new()).unwrap()
+                [0]
+        };
         assert_eq!(of(3), of(3));
         assert_ne!(of(3), of(4));
     }

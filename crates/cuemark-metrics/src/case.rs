@@ -1,6 +1,6 @@
 //! One query as a metric sees it: its lists after the named steps.
 
-use cuemark_core::{NormSpan, Relevance, Span, Truth, VideoId};
+use cuemark_core::{NormSpan, Progress, Relevance, Span, Truth, VideoId};
 
 use crate::{Answer, EvalError, Judge, LengthRange, Lists, Matching, Step, Ties};
 
@@ -83,7 +83,7 @@ impl<'a> Case<'a> {
             Step::SortByScore(ties) => self.sort(*ties)?,
             Step::Suppress(nms) => {
                 let at = |position: usize| (Some(self.ranked[position].video), self.ranked[position].span);
-                let kept = nms.keep_by(self.ranked.len(), at);
+                let kept = nms.keep_by(self.ranked.len(), at, &Progress::new())?;
                 self.ranked = kept.into_iter().map(|position| self.ranked[position]).collect();
             }
             Step::OnlyPool => {

@@ -33,22 +33,12 @@ pub struct Comparison {
 
 /// Compares two columns of one metric over the same truth, query by query.
 ///
-/// `None` when no query counts for both. The p-value counts the observed order too, so it is never 0.
-pub fn compare(a: &Column, b: &Column, how: Bootstrap) -> Option<Comparison> {
-    // Work that nobody can call off is never called off.
-    compare_watched(a, b, how, &Progress::new()).ok().flatten()
-}
-
-/// As [`compare`], counting resamples of both tests in `progress`.
+/// `None` when no query counts for both. The p-value counts the observed order too, so it is never 0. `progress` counts the
+/// resamples of both tests.
 ///
 /// # Errors
-/// When `progress` calls it off.
-pub fn compare_watched(
-    a: &Column,
-    b: &Column,
-    how: Bootstrap,
-    progress: &Progress,
-) -> Result<Option<Comparison>, Stopped> {
+/// When it was stopped.
+pub fn compare(a: &Column, b: &Column, how: Bootstrap, progress: &Progress) -> Result<Option<Comparison>, Stopped> {
     let pairs: Vec<(f64, f64)> =
         a.scores().iter().zip(b.scores()).filter(|(a, b)| !a.is_nan() && !b.is_nan()).map(|(a, b)| (*a, *b)).collect();
     let n = pairs.len();
@@ -108,7 +98,7 @@ mod tests {
     #[test]
     fn a_method_is_not_better_than_itself() {
         let same = column((0..300).map(|i| f64::from(i % 2)).collect());
-        let result = compare(&same, &same, Bootstrap::default()).unwrap();
+        let result = compare(&same, &same, Bootstrap::default(), &Progress::new()).unwrap().unwrap();
         assert_eq!((result.difference, result.p_value, result.ties), (0.0, 1.0, 300));
     }
 
@@ -119,9 +109,9 @@ mod tests {
         let noise = base.iter().map(|x| x + 0.2 * rng.normal()).collect();
         let better = base.iter().map(|x| x + 0.05 + 0.2 * rng.normal()).collect();
         let a = column(base);
-        let seen = compare(&a, &column(better), Bootstrap::default()).unwrap();
+        let seen = compare(&a, &column(better), Bootstrap::default(), &Progress::new()).unwrap().unwrap();
         assert!(seen.p_value < 0.001 && seen.interval.low > 0.0, "{seen:?}");
-        let unseen = compare(&a, &column(noise), Bootstrap::default()).unwrap();
+        let unseen = compare(&a, &column(noise), Bootstrap::default(), &Progress::new()).unwrap().unwrap();
         assert!(unseen.p_value > 0.01 && unseen.interval.low < 0.0 && unseen.interval.high > 0.0, "{unseen:?}");
     }
 
@@ -129,7 +119,10 @@ mod tests {
     fn few_queries_give_the_exact_sign_test() {
         // Five queries, all won by 1: only the two unanimous of 32 sign patterns are as large, p = 1/16.
         let (a, b) = (column(vec![0.0; 5]), column(vec![1.0; 5]));
-        let p = compare(&a, &b, Bootstrap { resamples: 100_000, ..Bootstrap::default() }).unwrap().p_value;
+        let p = compare(&a, &b, Bootstrap { resamples: 100_000, ..Bootstrap::default() }, &Progress::new())
+            .unwrap()
+            .unwrap()
+            .p_value;
         assert!((p - 1.0 / 16.0).abs() < 0.005, "{p}");
     }
 }

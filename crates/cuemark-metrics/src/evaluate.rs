@@ -13,9 +13,6 @@ use crate::{
     Stage, WhichHit, average_rank, chunk_miou, discounted_recall_at, highlight_ap, highlight_hit, hit_within, top_iou,
 };
 
-/// Finds the first verb of a sentence, for groups by verb.
-pub type FirstVerb<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
-
 /// One metric's score for every query, in truth order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
@@ -70,28 +67,16 @@ pub struct Evaluation {
     pub notes: Vec<String>,
 }
 
-/// Scores `predictions` against `truths` as `plan` says.
+/// Scores `predictions` against `truths` as `plan` says. `progress` counts queries: one step per query, set of steps and
+/// task.
 ///
 /// # Errors
-/// When a metric cannot be computed from what the files say, ids are not unique, or the plan refuses missing queries.
+/// When a metric cannot be computed from what the files say, ids are not unique, the plan refuses missing queries, or it was
+/// stopped.
 pub fn evaluate(
     plan: &Plan,
     truths: &[Truth],
     predictions: &dyn Answers,
-    verb: FirstVerb<'_>,
-) -> Result<Evaluation, EvalError> {
-    evaluate_watched(plan, truths, predictions, verb, &Progress::new())
-}
-
-/// As [`evaluate`], counting queries in `progress`, which can also call it off: one step per query, set of steps and task.
-///
-/// # Errors
-/// As [`evaluate`], and [`EvalError::Stopped`].
-pub fn evaluate_watched(
-    plan: &Plan,
-    truths: &[Truth],
-    predictions: &dyn Answers,
-    verb: FirstVerb<'_>,
     progress: &Progress,
 ) -> Result<Evaluation, EvalError> {
     if plan.metrics.is_empty() {
@@ -108,7 +93,7 @@ pub fn evaluate_watched(
             let positions = drop_unscorable_highlights(plan, truths, predictions, positions, &mut notes)?;
             let Some(first) = positions.first() else { continue };
             let answered = answers.of(task, &plan.metrics[*first], predictions, plan.missing, truths)?;
-            let sheet = ScoreSheet { plan, stage, positions: &positions, verb, progress };
+            let sheet = ScoreSheet { plan, stage, positions: &positions, progress };
             for (position, scores) in positions.iter().zip(sheet.fill(truths, answered)?) {
                 columns[*position] = Some(Column { name: plan.metrics[*position].clone(), scores });
             }
@@ -127,7 +112,7 @@ pub fn evaluate_watched(
         return Err(EvalError::NothingToScore { metric: empty.name.to_string(), problem });
     }
     for grouping in &plan.groupings {
-        let classes: Vec<Option<String>> = truths.par_iter().map(|truth| grouping.class_of(truth, verb)).collect();
+        let classes: Vec<Option<String>> = truths.par_iter().map(|truth| grouping.class_of(truth)).collect();
         let mut names: Vec<&String> = classes.iter().flatten().collect();
         names.sort_unstable();
         names.dedup();
@@ -266,7 +251,6 @@ struct ScoreSheet<'a> {
     plan: &'a Plan,
     stage: &'a Stage,
     positions: &'a [usize],
-    verb: FirstVerb<'a>,
     progress: &'a Progress,
 }
 
@@ -297,7 +281,7 @@ impl ScoreSheet<'_> {
             let range = match group {
                 Some(Group::Moments(range)) => Some(*range),
                 Some(Group::Queries(grouping, class)) => {
-                    if grouping.class_of(case.truth, self.verb).as_ref() != Some(class) {
+                    if grouping.class_of(case.truth).as_ref() != Some(class) {
                         continue;
                     }
                     None

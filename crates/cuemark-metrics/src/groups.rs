@@ -93,8 +93,8 @@ impl Grouping {
         Self::ALL.into_iter().find(|grouping| grouping.name() == name)
     }
 
-    /// The class that `truth` falls into; `None` when what decides it is not known. `verb` finds a sentence's first verb.
-    pub fn class_of(self, truth: &Truth, verb: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    /// The class that `truth` falls into; `None` when what decides it is not known.
+    pub fn class_of(self, truth: &Truth) -> Option<String> {
         let share = |seconds: f64| truth.duration().filter(|whole| *whole > 0.0).map(|whole| seconds / whole);
         match self {
             Self::Length => {
@@ -109,7 +109,7 @@ impl Grouping {
                 let words = truth.query.text.split_whitespace().count() as f64;
                 Some(bin(words, &[(5.0, "1-5"), (10.0, "6-10"), (20.0, "11-20")], "21+"))
             }
-            Self::Verb => verb(&truth.query.text),
+            Self::Verb => cuemark_text::first_verb_lemma(&truth.query.text),
             Self::Type => truth.kind.clone(),
         }
     }

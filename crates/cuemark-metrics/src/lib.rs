@@ -27,12 +27,12 @@ mod step;
 mod suitable;
 
 pub use answers::{Answer, Answers, Lists};
-pub use bootstrap::{Bootstrap, Interval, intervals, intervals_watched};
-pub use compare::{Comparison as PairedComparison, compare, compare_watched};
+pub use bootstrap::{Bootstrap, Interval, intervals};
+pub use compare::{Comparison as PairedComparison, compare};
 pub use didemo::{average_rank, chunk_miou};
 pub use discounted_recall::{WhichHit, discounted_recall_at};
 pub use error::EvalError;
-pub use evaluate::{Column, Evaluation, FirstVerb, evaluate, evaluate_watched};
+pub use evaluate::{Column, Evaluation, evaluate};
 pub use groups::{Group, Grouping, LengthRange};
 pub use highlights::{HighlightLevel, highlight_ap, highlight_hit};
 pub use judge::{Comparison, Gain, Judge, Matching};

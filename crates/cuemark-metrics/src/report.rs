@@ -119,7 +119,7 @@ fn escape_latex(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::{Bootstrap, Overrides, evaluate, intervals, parse_list};
-    use cuemark_core::{Predictions, Query, QueryId, Span, Truth, Video};
+    use cuemark_core::{Predictions, Progress, Query, QueryId, Span, Truth, Video};
 
     #[test]
     fn a_report_is_a_table_for_papers() {
@@ -128,8 +128,10 @@ mod tests {
         let truths = [Truth::single(query, Video::new("a", 10.0), [span])];
         let mut plan = Plan::plain(parse_list("R@1,IoU=0.5").unwrap(), Overrides::default());
         plan.groupings.push(crate::Grouping::Length);
-        let evaluation = evaluate(&plan, &truths, &Predictions::any(Vec::new()), &|_| None).unwrap();
-        let bounds = intervals(&evaluation.columns, Bootstrap { resamples: 10, ..Bootstrap::default() });
+        let evaluation = evaluate(&plan, &truths, &Predictions::any(Vec::new()), &Progress::new()).unwrap();
+        let bounds =
+            intervals(&evaluation.columns, Bootstrap { resamples: 10, ..Bootstrap::default() }, &Progress::new())
+                .unwrap();
         let rows = RowCounts::default();
         let report = Report {
             plan: &plan,

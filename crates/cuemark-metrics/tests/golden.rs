@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use cuemark_core::{NormSpan, Predictions, Span, Split};
+use cuemark_core::{NormSpan, Predictions, Progress, Span, Split};
 use cuemark_data::{Durations, ReadOptions, TruthFormat, read_truth};
 use cuemark_formats::{PredictionOptions, Source, VideoIndex, read_predictions};
 use cuemark_metrics::{
@@ -53,7 +53,7 @@ impl Golden {
     }
 
     fn evaluate(&self, plan: &Plan) -> Evaluation {
-        evaluate(plan, &self.split.queries, &self.predictions, &|_| None).unwrap()
+        evaluate(plan, &self.split.queries, &self.predictions, &Progress::new()).unwrap()
     }
 }
 
@@ -268,7 +268,7 @@ fn the_authors_sample_predictions_give_the_authors_numbers() {
     let source = Source::new(folder.join("sample_val_preds.jsonl.gz"));
     let (_, predictions) = read_predictions(&source, &PredictionOptions::default()).unwrap();
     let plan = Plan::preset(Preset::QvHighlights, None, Overrides::default());
-    let evaluation = evaluate(&plan, &split.queries, &predictions, &|_| None).unwrap();
+    let evaluation = evaluate(&plan, &split.queries, &predictions, &Progress::new()).unwrap();
     let text = std::fs::read_to_string(folder.join("sample_val_preds_metrics_raw.json")).unwrap();
     let expected: Value = serde_json::from_str(&text).unwrap();
     // Printed with two decimals: every figure rounds to exactly what the authors published.

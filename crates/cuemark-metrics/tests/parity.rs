@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop loudly.
 
 use cuemark_core::{
-    ChunkRange, ClipLen, GradedMoment, Highlights, Iou, Moment, Nms, Prediction, Predictions, Query, QueryId,
+    ChunkRange, ClipLen, GradedMoment, Highlights, Iou, Moment, Nms, Prediction, Predictions, Progress, Query, QueryId,
     QueryPredictions, Relevance, Span, Task, TaskPredictions, Truth, Video, VideoId,
 };
 use cuemark_metrics::{
@@ -37,10 +37,6 @@ fn span(value: &Value) -> Span {
 
 fn query(id: &Value) -> Query {
     Query { id: QueryId::new(id.to_string()), text: String::new() }
-}
-
-fn no_verb(_: &str) -> Option<String> {
-    None
 }
 
 fn percent(evaluation: &Evaluation, name: &str) -> Option<f64> {
@@ -98,7 +94,7 @@ fn tvr_truth(case: &Value) -> Vec<Truth> {
 fn tvr_tasks_and_types_come_out_as_published() {
     let case = case("tvr");
     let plan = Plan::preset(Preset::Tvr, None, Overrides::default());
-    let evaluation = evaluate(&plan, &tvr_truth(&case), &tvr_submission(&case), &no_verb).unwrap();
+    let evaluation = evaluate(&plan, &tvr_truth(&case), &tvr_submission(&case), &Progress::new()).unwrap();
     let mut checked = 0;
     for (task, figures) in object(&case["expected"]) {
         let (task, by_type) = (task.trim_end_matches("_by_type"), task.ends_with("_by_type"));
@@ -123,7 +119,7 @@ fn four_annotators_have_to_agree_in_twos_under_the_tvr_rule() {
     let case = case("tvr_didemo_rule");
     let metrics = parse_list("VCMR:R@1,IoU=0.5,VCMR:R@5,IoU=0.5,VCMR:R@1,IoU=0.7,VCMR:R@5,IoU=0.7").unwrap();
     let plan = Plan::preset(Preset::Tvr, Some(metrics), Overrides::default());
-    let evaluation = evaluate(&plan, &tvr_truth(&case), &tvr_submission(&case), &no_verb).unwrap();
+    let evaluation = evaluate(&plan, &tvr_truth(&case), &tvr_submission(&case), &Progress::new()).unwrap();
     for (m, r) in [("0.5", 1), ("0.5", 5), ("0.7", 1), ("0.7", 5)] {
         let expected = number(&case["expected"]["VCMR"][format!("{m}-r{r}")]);
         assert_printed(&evaluation, &format!("VCMR:R@{r},IoU={m}"), expected);
@@ -171,7 +167,7 @@ fn qvhighlights_moments_and_highlights_come_out_as_published() {
         extra: Default::default(),
     });
     let plan = Plan::preset(Preset::QvHighlights, None, Overrides::default());
-    let evaluation = evaluate(&plan, &truths, &Predictions::any(lists.collect()), &no_verb).unwrap();
+    let evaluation = evaluate(&plan, &truths, &Predictions::any(lists.collect()), &Progress::new()).unwrap();
     for (range, figures) in object(&case["expected_mr"]) {
         let group = if range == "full" { String::new() } else { format!("/{range}") };
         if figures.is_null() {
@@ -231,7 +227,7 @@ fn graded_lists_come_out_as_the_code_and_as_the_text_say() {
         for (key, expected) in object(expected_mean) {
             let name = key.replace("IoU>=", "IoU=").replace("IoU>", "IoU=");
             let plan = Plan::preset(preset, Some(parse_list(&name).unwrap()), Overrides::default());
-            let evaluation = evaluate(&plan, &truths, &predictions, &no_verb).unwrap();
+            let evaluation = evaluate(&plan, &truths, &predictions, &Progress::new()).unwrap();
             let found = evaluation.columns[0].mean().unwrap();
             assert!((found - number(expected)).abs() < 1e-9, "{preset} {key}: {found} instead of {expected}");
             if preset == Preset::TvrRanking {
@@ -280,7 +276,7 @@ fn molef_overlap_suppression_and_recall_come_out_as_published() {
         for (m, expected) in [0.1, 0.3, 0.5, 0.7].into_iter().zip(list(row)) {
             let metrics = parse_list(&format!("R@{n},IoU={m}")).unwrap();
             let plan = Plan::preset(Preset::Molef, Some(metrics), Overrides::default());
-            let evaluation = evaluate(&plan, std::slice::from_ref(&truth), &predictions, &no_verb).unwrap();
+            let evaluation = evaluate(&plan, std::slice::from_ref(&truth), &predictions, &Progress::new()).unwrap();
             assert_eq!(evaluation.columns[0].mean(), expected.as_f64(), "R@{n},IoU={m}");
         }
     }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop loudly.
 
-use cuemark_core::{Prediction, Predictions, Query, QueryPredictions, Span, Truth, Video};
+use cuemark_core::{Prediction, Predictions, Progress, Query, QueryPredictions, Span, Truth, Video};
 use cuemark_metrics::{Evaluation, Order, Overrides, Plan, Preset, evaluate, parse_list};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -46,7 +46,7 @@ fn files(queries: &[Answered]) -> (Vec<Truth>, Predictions) {
 }
 
 fn run(plan: &Plan, truths: &[Truth], predictions: &Predictions) -> Evaluation {
-    evaluate(plan, truths, predictions, &|_| None).unwrap()
+    evaluate(plan, truths, predictions, &Progress::new()).unwrap()
 }
 
 const METRICS: &str = "R@1,IoU=0.5,R@5,IoU=0.5,R@10,IoU=0.5,dR@1,IoU=0.5,dR@5,IoU=0.5,mIoU,mAP,NDCG@10,IoU=0.5";
@@ -120,7 +120,7 @@ fn a_preset_refuses_what_its_evaluator_refuses() {
     let (truths, mut predictions) = files(&queries);
     predictions.tasks[0].queries.pop();
     let plan = Plan::preset(Preset::QvHighlights, None, Overrides::default());
-    let error = evaluate(&plan, &truths, &predictions, &|_| None).unwrap_err();
+    let error = evaluate(&plan, &truths, &predictions, &Progress::new()).unwrap_err();
     assert!(error.to_string().starts_with("1 of 3 queries have no predictions, the first is `2`"), "{error}");
 }
 
@@ -130,5 +130,5 @@ fn ids_that_stand_for_two_queries_are_refused() {
     let (mut truths, predictions) = files(&queries);
     truths[1].query.id = truths[0].query.id.clone();
     let plan = Plan::plain(parse_list("mIoU").unwrap(), Overrides::default());
-    assert!(evaluate(&plan, &truths, &predictions, &|_| None).unwrap_err().to_string().contains("twice"));
+    assert!(evaluate(&plan, &truths, &predictions, &Progress::new()).unwrap_err().to_string().contains("twice"));
 }

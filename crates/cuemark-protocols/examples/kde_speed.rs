@@ -8,7 +8,7 @@
 
 use std::time::Instant;
 
-use cuemark_core::{NormSpan, Rng};
+use cuemark_core::{NormSpan, Progress, Rng};
 use cuemark_protocols::Result;
 use cuemark_protocols::kde::{BinnedKde, Kde};
 
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let binned = BinnedKde::fit(&points, CELLS)?;
                 (densities, bound) = (binned.density(&points), binned.error_bound());
             } else {
-                densities = Kde::fit(&points)?.density(&points);
+                densities = Kde::fit(&points)?.density(&points, &Progress::new())?;
             }
             seconds = seconds.min(began.elapsed().as_secs_f64());
         }

@@ -1,6 +1,7 @@
 //! The protocols on the published files, read by the ordinary readers, against what was published about them.
 #![allow(clippy::unwrap_used)] // Helpers of tests fail as tests do.
 
+use cuemark_core::Progress;
 use cuemark_data::{Dataset, ReadOptions};
 use cuemark_protocols::splits::{
     self, CdOptions, CentreOptions, Found, MadeSplits, StandardOptions, StandardTest, counts, shared_videos,
@@ -9,7 +10,10 @@ use cuemark_testkit::shared;
 
 fn load(name: &str, folder: &str) -> Option<Dataset> {
     let root = shared(&format!("data/{folder}"))?;
-    Some(cuemark_data::load(cuemark_data::find(name).unwrap(), &root, &ReadOptions::default()).unwrap())
+    Some(
+        cuemark_data::load(cuemark_data::find(name).unwrap(), &root, &ReadOptions::default(), &Progress::new())
+            .unwrap(),
+    )
 }
 
 fn sizes(made: &MadeSplits) -> Vec<(String, usize, usize)> {
@@ -69,7 +73,7 @@ fn long_moments_of_activitynet_stay_out_of_test_ood() {
     let name = "activitynet-captions";
     let Some(dataset) = load(name, name) else { return };
     let options = CdOptions { max_ood_length: Some(0.5), ..CdOptions::default() };
-    let made = splits::cd(&dataset.all().queries, &options).unwrap();
+    let made = splits::cd(&dataset.all().queries, &options, &Progress::new()).unwrap();
     let Found::Cd(found) = &made.found else { panic!("cd finds what cd finds") };
     assert!((found.ood_share - 0.2).abs() < 1e-3, "{found:?}");
     assert_eq!((sizes(&made)[1].1, sizes(&made)[2].1), (746, 746), "as published");

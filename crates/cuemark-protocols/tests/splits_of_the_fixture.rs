@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cuemark_core::{NormSpan, Split, Truth};
+use cuemark_core::{NormSpan, Progress, Split, Truth};
 use cuemark_protocols::baselines::{self, Training, score_first};
 use cuemark_protocols::kde::{BinnedKde, Kde};
 use cuemark_protocols::splits::{self, CdOptions, Centre, CentreOptions, Found, OodCut, Ties};
@@ -29,7 +29,7 @@ struct Expected {
 fn load() -> (Vec<Split>, Expected) {
     let folder = fixture("protocols/splits");
     let expected = std::fs::read(folder.join("expected.json")).unwrap();
-    (splits::read_folder(&folder).unwrap(), serde_json::from_slice(&expected).unwrap())
+    (splits::read_folder(&folder, &Progress::new()).unwrap(), serde_json::from_slice(&expected).unwrap())
 }
 
 fn merged(splits: &[Split]) -> Vec<Truth> {
@@ -45,7 +45,9 @@ fn densities_are_scipys() {
     let (splits, expected) = load();
     let points = spans(&merged(&splits));
     assert_eq!(points.len(), expected.pairs);
-    for (ours, theirs) in Kde::fit(&points).unwrap().density(&points).iter().zip(&expected.density) {
+    for (ours, theirs) in
+        Kde::fit(&points).unwrap().density(&points, &Progress::new()).unwrap().iter().zip(&expected.density)
+    {
         assert!((ours - theirs).abs() <= 1e-10 * theirs, "{ours} {theirs}");
     }
     let binned = BinnedKde::fit(&points, 512).unwrap();
@@ -81,7 +83,7 @@ fn the_least_dense_pairs_take_their_videos_along() {
     let (splits, expected) = load();
     for (ties, theirs) in [(Ties::Ood, &expected.ood_ties_to_ood), (Ties::Iid, &expected.ood_ties_to_iid)] {
         let options = CdOptions { ood_cut: OodCut::Preliminary, ties, ..CdOptions::default() };
-        let made = splits::cd(&merged(&splits), &options).unwrap();
+        let made = splits::cd(&merged(&splits), &options, &Progress::new()).unwrap();
         let ours: BTreeSet<String> = made.splits[3].queries.iter().map(|truth| truth.query.id.to_string()).collect();
         assert_eq!(&ours, theirs, "{ties:?}");
         assert!(splits::shared_videos(&made.splits).iter().all(|pair| pair.videos == 0));

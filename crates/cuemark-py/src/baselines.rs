@@ -1,13 +1,11 @@
 //! `cuemark.baseline`: what can be had without looking at the video.
 
-use std::sync::Arc;
-
 use cuemark_core::Progress;
 use cuemark_protocols::baselines::{Needs, Training, find};
 use pyo3::prelude::*;
 
 use crate::arguments::{TruthArgument, TruthFlags};
-use crate::evaluation::{first_verb, read_all};
+use crate::evaluation::read_all;
 use crate::failure::{Failure, Result};
 use crate::predictions::Predictions;
 use crate::watch::{Audience, watched};
@@ -45,9 +43,9 @@ pub(crate) fn baseline<'py>(
     };
     let train = train.map(|train| read(train, "train")).transpose()?;
     let truth = read(truth, "truth")?;
-    let predictions = watched(py, &audience, "answering", &Arc::new(Progress::new()), || {
+    let predictions = watched(py, &audience, "answering", &Progress::new(), || {
         let truths = train.as_ref().map_or(&[][..], |train| &train.queries);
-        let baseline = card.fit(&Training { truths, first_verb: &first_verb })?;
+        let baseline = card.fit(&Training::of(truths))?;
         Ok(baseline.predict(&truth.queries, answers, seed)?)
     })?;
     Ok(Predictions::new(predictions))

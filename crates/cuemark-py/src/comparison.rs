@@ -1,9 +1,7 @@
 //! `cuemark.compare`: is one method better than another on the same queries?
 
-use std::sync::Arc;
-
 use cuemark_core::Progress;
-use cuemark_metrics::{Bootstrap, PairedComparison, compare_watched};
+use cuemark_metrics::{Bootstrap, PairedComparison};
 use indexmap::IndexMap;
 use pyo3::prelude::*;
 
@@ -73,12 +71,12 @@ pub(crate) fn compare<'py>(
         columns.push(score(py, &audience, &scoring, &split, predictions.as_ref(), strangers, argument)?.1.columns);
     }
     let [a, b] = columns.as_slice() else { return Err(Failure::argument("b", "nothing was read")) };
-    let progress = Arc::new(Progress::new());
+    let progress = Progress::new();
     let results = watched(py, &audience, "resampling", &progress, || {
         let mut results = IndexMap::new();
         for a in a {
             let Some(b) = b.iter().find(|b| b.name == a.name) else { continue };
-            if let Some(found) = compare_watched(a, b, how, &progress)? {
+            if let Some(found) = cuemark_metrics::compare(a, b, how, &progress)? {
                 let metric = a.name.to_string();
                 results.insert(metric.clone(), Comparison { metric, found });
             }

@@ -39,9 +39,9 @@ pub(crate) fn load<'py>(
     let root = needed_path(root, "root")?;
     let reading = TruthFlags { format: None, durations, bad_rows: Some(bad_rows) }.understand()?;
     let audience = Audience::of(py, progress)?;
-    let progress = Arc::new(Progress::new());
+    let progress = Progress::new();
     let inner = watched(py, &audience, "reading", &progress, || {
-        Ok(cuemark_data::load_watched(card, &root, reading.options(), &progress)?)
+        Ok(cuemark_data::load(card, &root, reading.options(), &progress)?)
     })?;
     Ok(Dataset { inner: Arc::new(inner) })
 }

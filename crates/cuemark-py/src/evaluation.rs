@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cuemark_core::{Predictions, Progress, QueryId, RowCounts, Split, Truth};
 use cuemark_formats::Source;
-use cuemark_metrics::{Answers, Bootstrap, Interval, Plan, Report, evaluate_watched, intervals_watched};
+use cuemark_metrics::{Answers, Bootstrap, Interval, Plan, Report};
 use indexmap::IndexMap;
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -178,10 +178,10 @@ pub(crate) fn read_all(
     mut truth: TruthArgument,
     mut predictions: Vec<PredictionArgument>,
 ) -> Result<(Arc<Split>, Vec<ReadPredictions>)> {
-    let progress = Arc::new(Progress::new());
+    let progress = Progress::new();
     let watch = |source: &mut Source| {
         progress.announce(source.size().map_or(0, |bytes| bytes as usize));
-        *source = source.clone().watched(progress.clone());
+        *source = source.clone().watched(&progress);
     };
     if let Some(source) = truth.file() {
         watch(source);
@@ -206,18 +206,13 @@ pub(crate) fn score(
     strangers: Strangers,
     argument: &str,
 ) -> Result<(Plan, cuemark_metrics::Evaluation)> {
-    let progress = Arc::new(Progress::new());
+    let progress = Progress::new();
     watched(py, audience, "scoring", &progress, || {
         let plan = scoring.plan(&split.queries, predictions);
-        let found = evaluate_watched(&plan, &split.queries, predictions, &first_verb, &progress)?;
+        let found = cuemark_metrics::evaluate(&plan, &split.queries, predictions, &progress)?;
         strangers.check(&split.queries, predictions, found.unknown, argument)?;
         Ok((plan, found))
     })
-}
-
-/// Finds a query's first verb, for groups by verb.
-pub(crate) fn first_verb(sentence: &str) -> Option<String> {
-    cuemark_text::first_verb(sentence).map(|verb| verb.lemma)
 }
 
 /// A confidence level in percent as a fraction.
@@ -230,8 +225,10 @@ pub(crate) fn level(percent: f64, argument: &str) -> Result<f64> {
 
 impl Evaluation {
     fn bounds(&self, py: Python<'_>, audience: &Audience, how: Bootstrap) -> Result<Vec<Interval>> {
-        let progress = Arc::new(Progress::new());
-        watched(py, audience, "resampling", &progress, || Ok(intervals_watched(&self.found.columns, how, &progress)?))
+        let progress = Progress::new();
+        watched(py, audience, "resampling", &progress, || {
+            Ok(cuemark_metrics::intervals(&self.found.columns, how, &progress)?)
+        })
     }
 
     /// The report with intervals of `percent`, where some are wanted.

@@ -1,7 +1,5 @@
 //! `cuemark.Index`: a sentence in, ranked moments out.
 
-use std::sync::Arc;
-
 use cuemark_core::{Moment, Progress, Span, VideoId};
 use cuemark_search::{Effort, EngineUrl, Filter, MatchedWord, Question, Stages, VideoEntry, encoder};
 use indexmap::IndexMap;
@@ -57,7 +55,7 @@ impl Index {
     #[pyo3(signature = (path: "str | os.PathLike[str]", *, device = "cpu"))]
     fn new<'py>(py: Python<'py>, path: &Bound<'py, PyAny>, device: &str) -> Result<Self> {
         let path = needed_path(path, "path")?.into_string();
-        let inner = watched(py, &Audience::Nobody, "opening", &Arc::new(Progress::new()), || {
+        let inner = watched(py, &Audience::Nobody, "opening", &Progress::new(), || {
             let url: EngineUrl = path.parse()?;
             let manifest = cuemark_search::Index::manifest_of(&url)?;
             let encoder = encoder::open(&manifest.encoder, None, &cuemark_tensor::device(device)?)?;
@@ -109,7 +107,7 @@ impl Index {
         (question.limit, question.least, question.nms) = (top.clamp(1, MOST), least, nms);
         question.effort = if exact { Effort::Exact } else { Effort::Approximate };
         question.stages = two_stage.map_or(Stages::One, |videos| Stages::Two { videos });
-        let (found, json) = watched(py, &Audience::Nobody, "searching", &Arc::new(Progress::new()), || {
+        let (found, json) = watched(py, &Audience::Nobody, "searching", &Progress::new(), || {
             let found = self.inner.answer(&question)?;
             let json = self.inner.json(sentence, &found)?;
             Ok((found, json))

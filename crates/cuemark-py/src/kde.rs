@@ -1,7 +1,5 @@
 //! `cuemark.kde`: where moments lie.
 
-use std::sync::Arc;
-
 use cuemark_core::{NormSpan, Progress, Rng};
 use cuemark_protocols::kde::Kde as Density;
 use numpy::{PyArray1, PyArray2};
@@ -26,7 +24,7 @@ pub(crate) struct Kde {
 #[pyo3(signature = (points: "FloatArray") -> "Kde")]
 pub(crate) fn kde<'py>(py: Python<'py>, points: &Bound<'py, PyAny>) -> Result<Kde> {
     let points = norm_spans(points, "points")?;
-    let inner = watched(py, &Audience::Nobody, "fitting", &Arc::new(Progress::new()), || Ok(Density::fit(&points)?))?;
+    let inner = watched(py, &Audience::Nobody, "fitting", &Progress::new(), || Ok(Density::fit(&points)?))?;
     Ok(Kde { inner })
 }
 
@@ -59,12 +57,12 @@ impl Kde {
     ) -> Result<Bound<'py, PyArray1<f64>>> {
         let places = norm_spans(points, "points")?;
         let audience = Audience::of(py, progress)?;
-        let progress = Arc::new(Progress::new());
+        let progress = Progress::new();
         progress.announce(places.len());
         let densities = watched(py, &audience, "density", &progress, || {
             let mut densities = Vec::with_capacity(places.len());
             for block in places.chunks(BLOCK) {
-                densities.extend(self.inner.density(block));
+                densities.extend(self.inner.density(block, &Progress::new())?);
                 progress.advance(block.len())?;
             }
             Ok(densities)

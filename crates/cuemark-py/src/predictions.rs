@@ -117,7 +117,7 @@ impl Predictions {
     fn write(&self, py: Python<'_>, path: &Bound<'_, PyAny>, format: &str, force: bool) -> Result<()> {
         let path = needed_path(path, "path")?;
         let format: PredictionFormat = format.parse()?;
-        watched(py, &Audience::Nobody, "writing", &Arc::new(Progress::new()), || {
+        watched(py, &Audience::Nobody, "writing", &Progress::new(), || {
             let mut file = WholeFile::create(&path, overwrite(force))?;
             write_predictions(&self.inner, format, &mut file)?;
             Ok(file.finish()?)

@@ -1,7 +1,5 @@
 //! `cuemark.rank`: what several people's ratings come to.
 
-use std::sync::Arc;
-
 use cuemark_core::Progress;
 use cuemark_protocols::ranked::agreement::agreement as measure;
 use cuemark_protocols::ranked::consensus::{Grades, grade};
@@ -27,7 +25,7 @@ pub(crate) struct Consensus {
 #[pyo3(signature = (ratings: "RatingsLike") -> "Consensus")]
 pub(crate) fn consensus<'py>(py: Python<'py>, ratings: &Bound<'py, PyAny>) -> Result<Consensus> {
     let ratings = read(ratings)?;
-    let inner = watched(py, &Audience::Nobody, "grading", &Arc::new(Progress::new()), || Ok(grade(&ratings)?))?;
+    let inner = watched(py, &Audience::Nobody, "grading", &Progress::new(), || Ok(grade(&ratings)?))?;
     Ok(Consensus { inner })
 }
 
@@ -40,9 +38,8 @@ pub(crate) fn agreement<'py>(
     least_shared: usize,
 ) -> Result<Bound<'py, PyAny>> {
     let ratings = read(ratings)?;
-    let report = watched(py, &Audience::Nobody, "comparing", &Arc::new(Progress::new()), || {
-        Ok(measure(&ratings, least_shared)?)
-    })?;
+    let report =
+        watched(py, &Audience::Nobody, "comparing", &Progress::new(), || Ok(measure(&ratings, least_shared)?))?;
     tables::to_python(py, &report)
 }
 

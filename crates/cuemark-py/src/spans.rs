@@ -1,7 +1,5 @@
 //! `cuemark.iou` and `cuemark.nms`: spans in NumPy arrays, read where they lie.
 
-use std::sync::Arc;
-
 use cuemark_core::{Iou, Nms, Progress, Span};
 use numpy::ndarray::{Array2, ArrayView2};
 use numpy::{Ix1, PyArray1, PyArray2};
@@ -59,12 +57,12 @@ pub(crate) fn nms<'py>(
     let order = scores.as_ref().map(|scores| ranking(scores, spans.shape())).transpose()?;
     let kept = with_view!(&spans, view => {
         let view = rows(view.into_dimensionality(), "spans")?;
-        let progress = Arc::new(Progress::new());
+        let progress = Progress::new();
         watched(py, &Audience::Nobody, "suppressing", &progress, || {
             check(view, "spans")?;
             let at = |rank: usize| order.as_ref().map_or(rank, |order| order[rank]);
             let place = |rank: usize| (None, span(view, at(rank)).unwrap_or(Span::whole(0.0)));
-            let kept = how.keep_watched(view.nrows(), place, &progress)?;
+            let kept = how.keep_by(view.nrows(), place, &progress)?;
             Ok(kept.into_iter().map(|rank| at(rank) as i64).collect::<Vec<i64>>())
         })?
     });

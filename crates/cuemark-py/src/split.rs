@@ -140,7 +140,7 @@ impl Split {
     #[pyo3(signature = (path: "str | os.PathLike[str]", *, force = false) -> "None")]
     fn write(&self, py: Python<'_>, path: &Bound<'_, PyAny>, force: bool) -> Result<()> {
         let path = needed_path(path, "path")?;
-        let progress = Arc::new(Progress::new());
+        let progress = Progress::new();
         watched(py, &Audience::Nobody, "writing", &progress, || {
             let mut file = WholeFile::create(&path, overwrite(force))?;
             write_truth(&self.inner.queries, &mut file)?;

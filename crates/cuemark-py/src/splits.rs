@@ -1,7 +1,5 @@
 //! `cuemark.split`: splits that expose bias, made and audited.
 
-use std::sync::Arc;
-
 use camino::Utf8PathBuf;
 use cuemark_core::{Progress, Truth};
 use cuemark_protocols::splits::{
@@ -13,7 +11,7 @@ use pyo3::types::PyIterator;
 
 use crate::arguments::{TruthArgument, TruthReading, needed_path};
 use crate::dataset::Dataset;
-use crate::evaluation::{first_verb, read_all};
+use crate::evaluation::read_all;
 use crate::failure::{Failure, Result};
 use crate::split::{Split, overwrite};
 use crate::tables;
@@ -38,7 +36,7 @@ fn make<'py>(
     let audience = Audience::of(py, progress)?;
     let truth = TruthArgument::of(data, "data", &TruthReading::default())?;
     let (split, _) = read_all(py, &audience, truth, Vec::new())?;
-    let progress = Arc::new(Progress::new());
+    let progress = Progress::new();
     let made = watched(py, &audience, "splitting", &progress, || Ok(protocol(&split.queries, &progress)?))?;
     Ok(match data.cast::<Dataset>() {
         Ok(dataset) => MadeSplits::of(made, dataset.get().inner()),
@@ -74,7 +72,7 @@ pub(crate) fn cd<'py>(
         max_ood_length,
         seed,
     };
-    make(py, data, progress, |truths, progress| splits::cd_watched(truths, &options, progress))
+    make(py, data, progress, |truths, progress| splits::cd(truths, &options, progress))
 }
 
 /// The last tenth by moment centre is test-ood, of each video (`centre="video"`) or of each query (`"pair"`).
@@ -105,7 +103,7 @@ pub(crate) fn standard<'py>(py: Python<'py>, data: &Bound<'py, PyAny>, test: &st
     };
     let dataset = dataset.get().inner();
     let options = StandardOptions { test, seed };
-    let made = watched(py, &Audience::Nobody, "splitting", &Arc::new(Progress::new()), || {
+    let made = watched(py, &Audience::Nobody, "splitting", &Progress::new(), || {
         Ok(splits::standard(dataset.card.name, &dataset.splits, &options)?)
     })?;
     Ok(MadeSplits::of(made, dataset))
@@ -122,12 +120,10 @@ pub(crate) fn audit<'py>(
 ) -> Result<Bound<'py, PyAny>> {
     let folder = needed_path(folder, "folder")?;
     let audience = Audience::of(py, progress)?;
-    let progress = Arc::new(Progress::new());
-    let read = watched(py, &audience, "reading", &progress, || Ok(splits::read_folder_watched(&folder, &progress)?))?;
-    let progress = Arc::new(Progress::new());
-    let report = watched(py, &audience, "auditing", &progress, || {
-        Ok(splits::audit::audit_watched(&read, &first_verb, seed, &progress)?)
-    })?;
+    let progress = Progress::new();
+    let read = watched(py, &audience, "reading", &progress, || Ok(splits::read_folder(&folder, &progress)?))?;
+    let progress = Progress::new();
+    let report = watched(py, &audience, "auditing", &progress, || Ok(splits::audit::audit(&read, seed, &progress)?))?;
     tables::to_python(py, &report)
 }
 
@@ -188,7 +184,7 @@ impl MadeSplits {
     #[pyo3(signature = (folder: "str | os.PathLike[str]", *, force = false) -> "dict[str, Any]")]
     fn write<'py>(&self, py: Python<'py>, folder: &Bound<'py, PyAny>, force: bool) -> Result<Bound<'py, PyAny>> {
         let folder = needed_path(folder, "folder")?;
-        let manifest = watched(py, &Audience::Nobody, "writing", &Arc::new(Progress::new()), || {
+        let manifest = watched(py, &Audience::Nobody, "writing", &Progress::new(), || {
             let inputs = match &self.files {
                 Some((root, files)) => hash_inputs(root, files)?,
                 None => Vec::new(),

@@ -1,10 +1,9 @@
 //! Long work without the interpreter's lock: other threads run, Ctrl-C stops it, a bar shows how far it is.
 
-use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use cuemark_core::Progress;
+use cuemark_core::{Progress, Seen};
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
@@ -45,7 +44,7 @@ impl Audience {
 
 /// Runs `work` on a thread of its own with the interpreter's lock released, and waits for it.
 ///
-/// `what` names the work to the audience. When a signal handler raises (Ctrl-C), `progress` calls the work off and the
+/// `what` names the work to the audience until it names a phase of its own. When a signal handler raises (Ctrl-C), `progress` calls the work off and the
 /// exception is handed on once the work has ended, so nothing goes on in the background.
 ///
 /// # Errors
@@ -54,7 +53,7 @@ pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     audience: &Audience,
     what: &str,
-    progress: &Arc<Progress>,
+    progress: &Progress,
     work: impl FnOnce() -> Result<T> + Send,
 ) -> Result<T> {
     let mut bar = Bar { audience, what, shown: None };
@@ -96,23 +95,30 @@ pub(crate) fn watched<T: Send>(
 struct Bar<'a> {
     audience: &'a Audience,
     what: &'a str,
-    shown: Option<Py<PyAny>>,
+    /// The bar of a phase.
+    shown: Option<(String, Py<PyAny>)>,
 }
 
 impl Bar<'_> {
     fn show(&mut self, py: Python<'_>, progress: &Progress) -> PyResult<()> {
-        let total = progress.total();
-        let done = progress.done().min(total);
+        let Seen { phase, done, total, .. } = progress.look();
+        let what = if phase.is_empty() { self.what } else { phase.as_ref() };
+        let done = done.min(total);
         match self.audience {
             Audience::Nobody => Ok(()),
-            Audience::Function(function) => function.call1(py, (self.what, done, total)).map(drop),
+            Audience::Function(function) => function.call1(py, (what, done, total)).map(drop),
             Audience::Person => {
                 let bar = match self.shown.take() {
-                    Some(bar) => bar,
-                    None => py.import("cuemark._progress")?.call_method1("Bar", (self.what,))?.unbind(),
+                    Some((phase, bar)) if phase == what => bar,
+                    earlier => {
+                        if let Some((_, bar)) = earlier {
+                            bar.call_method0(py, "close")?;
+                        }
+                        py.import("cuemark._progress")?.call_method1("Bar", (what,))?.unbind()
+                    }
                 };
                 bar.call_method1(py, "show", (done, total))?;
-                self.shown = Some(bar);
+                self.shown = Some((what.to_owned(), bar));
                 Ok(())
             }
         }
@@ -120,7 +126,7 @@ impl Bar<'_> {
 
     /// Takes a bar away.
     fn close(&mut self, py: Python<'_>) -> PyResult<()> {
-        self.shown.take().map_or(Ok(()), |bar| bar.call_method0(py, "close").map(drop))
+        self.shown.take().map_or(Ok(()), |(_, bar)| bar.call_method0(py, "close").map(drop))
     }
 
     /// Tells a function where the work ended, also when it was too short to be told of before.

@@ -36,6 +36,6 @@ pub use relation::Relation;
 pub use shallow::shallow_parse;
 pub use tagger::{Tagger, Trainer};
 pub use token::{Token, tokenize};
-pub use verbs::{FirstVerb, first_verb, verbs};
+pub use verbs::{FirstVerb, first_verb, first_verb_lemma, verbs};
 pub use vocabulary::{Vocabulary, words_of};
 pub use word_vectors::WordVectors;

@@ -27,6 +27,15 @@ pub fn verbs(sentence: &str) -> Vec<String> {
     found.map(|(token, _)| verb_lemma(token.text)).collect()
 }
 
+/// The base form of the first main verb, which groups, statistics and baselines are made by; `None` when there is none.
+///
+/// ```
+/// assert_eq!(cuemark_text::first_verb_lemma("person is putting a cup down").as_deref(), Some("put"));
+/// ```
+pub fn first_verb_lemma(sentence: &str) -> Option<String> {
+    first_verb(sentence).map(|verb| verb.lemma)
+}
+
 /// The first main verb; `None` when the sentence has none.
 ///
 /// ```

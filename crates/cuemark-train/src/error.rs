@@ -1,7 +1,7 @@
 //! What can go wrong between a run file and its predictions.
 
 use camino::Utf8PathBuf;
-use cuemark_core::{Advice, Advise};
+use cuemark_core::{Advice, Advise, Stopped};
 use cuemark_data::DataError;
 use cuemark_features::FeatureError;
 use cuemark_formats::ReadError;
@@ -68,6 +68,9 @@ pub enum TrainError {
         /// The step, from 1.
         step: usize,
     },
+    /// It was stopped through [`cuemark_core::Progress`].
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// From the readers of annotations.
     #[error(transparent)]
     Data(#[from] DataError),
@@ -112,6 +115,7 @@ impl Advise for TrainError {
             Self::RunFile { hint, .. } => hint.clone(),
             Self::Folder { hint, .. } => Some(hint.clone()),
             Self::Diverged { .. } => Some("lower `train.rate` or set `train.clip_norm`".into()),
+            Self::Stopped(_) => None,
             Self::Data(error) => error.advice(),
             Self::Features(error) => error.advice(),
             Self::Eval(error) => error.advice(),

@@ -28,7 +28,7 @@ pub use embed::{EmbeddedMoment, Embedder};
 pub use error::{Result, TrainError};
 pub use examples::OutOfReach;
 pub use first_stage::FirstStage;
-pub use log::{Evaluated, Event, Watch};
+pub use log::{Begun, Evaluated};
 pub use predict::{Among, PredictOptions, Predicted};
 pub use run_file::{DataConfig, EvalConfig, Metrics, Optimiser, Override, RunFile, StageConfig, TrainConfig};
 pub use run_folder::RunFolder;

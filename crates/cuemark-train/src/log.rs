@@ -1,42 +1,38 @@
-//! What a run tells whoever watches it.
+//! What a run writes into its log and says on the way.
 
+use cuemark_core::text::{percent, thousands};
 use indexmap::IndexMap;
 use serde::Serialize;
 
 use crate::OutOfReach;
 
-/// Something that happened in a run.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    /// The data is read and the network built.
-    Started {
-        /// Trainable parameters.
-        parameters: usize,
-        /// Training examples.
-        examples: usize,
-        /// Training moments that the model cannot meet.
-        out_of_reach: OutOfReach,
-        /// Steps of the whole run.
-        steps: usize,
-        /// Steps that were done before.
-        done: usize,
-    },
-    /// A step was made.
-    Step {
-        /// Its number, from 1.
-        step: usize,
-        /// Its loss.
-        loss: f64,
-        /// Queries per second of the last steps.
-        throughput: f64,
-    },
-    /// The validation split was answered and scored.
-    Evaluated(Evaluated),
-    /// Asked to stop: everything is saved.
-    Stopped {
-        /// The last step.
-        step: usize,
-    },
+/// What a run trains, as it is known before the first step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Begun {
+    /// Trainable parameters.
+    pub parameters: usize,
+    /// Training examples.
+    pub examples: usize,
+    /// Training moments that the model cannot meet.
+    pub out_of_reach: OutOfReach,
+    /// Steps of the whole run.
+    pub steps: usize,
+}
+
+impl Begun {
+    /// What a person should read before the first step.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let Self { parameters, examples, out_of_reach, steps } = *self;
+        let [parameters, examples, steps] = [parameters, examples, steps].map(thousands);
+        let mut lines = vec![format!("{parameters} parameters, {examples} examples, {steps} steps")];
+        if out_of_reach.past_the_end + out_of_reach.too_short > 0 {
+            lines.push(format!(
+                "out of reach: {} of {} moments begin past the clips that the model sees (left out), {} are shorter than half a clip",
+                out_of_reach.past_the_end, out_of_reach.moments, out_of_reach.too_short
+            ));
+        }
+        lines
+    }
 }
 
 /// The score of the validation split.
@@ -56,5 +52,12 @@ pub struct Evaluated {
     pub best: bool,
 }
 
-/// Whoever watches a run.
-pub type Watch<'a> = &'a mut dyn FnMut(&Event);
+impl Evaluated {
+    /// `epoch 1.00, val: R@1,IoU=0.5 41.20 (best)`
+    pub(crate) fn line(&self) -> String {
+        let metrics: Vec<String> =
+            self.metrics.iter().map(|(name, value)| format!("{name} {}", percent(*value))).collect();
+        let mark = if self.best { " (best)" } else { "" };
+        format!("epoch {:.2}, {}: {}{mark}", self.epoch, self.split, metrics.join(", "))
+    }
+}

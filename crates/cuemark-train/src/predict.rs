@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cuemark_core::{Predictions, Split, Truth, VideoId};
+use cuemark_core::{Predictions, Progress, Split, Truth, VideoId};
 use cuemark_features::{Durations, FeatureVariant};
 use cuemark_models::{Answer, Batch, Code, Corpus, Proposal, suppress};
 
@@ -55,16 +55,11 @@ struct Ask {
 }
 
 impl Trained {
-    /// Answers every query of a split.
+    /// Answers every query of a split. `progress` counts pairs of query and video.
     ///
     /// # Errors
-    /// When a video has no features, a query names no video or pool, and those of the model.
-    pub fn predict(
-        &self,
-        split: &Split,
-        options: &PredictOptions,
-        progress: &mut dyn FnMut(usize, usize),
-    ) -> Result<Predicted> {
+    /// When a video has no features, a query names no video or pool, it was stopped, and those of the model.
+    pub fn predict(&self, split: &Split, options: &PredictOptions, progress: &Progress) -> Result<Predicted> {
         self.predict_after(split, options, None, progress)
     }
 
@@ -78,7 +73,7 @@ impl Trained {
         split: &Split,
         options: &PredictOptions,
         first: Option<&FirstStage>,
-        progress: &mut dyn FnMut(usize, usize),
+        progress: &Progress,
     ) -> Result<Predicted> {
         let durations = durations(split);
         let input = self.model.input();
@@ -96,7 +91,7 @@ impl Trained {
         footage: &Footage,
         reader: &Reader,
         options: &PredictOptions,
-        progress: &mut dyn FnMut(usize, usize),
+        progress: &Progress,
     ) -> Result<Predicted> {
         self.answer_after(split, footage, reader, options, None, progress)
     }
@@ -108,7 +103,7 @@ impl Trained {
         reader: &Reader,
         options: &PredictOptions,
         first: Option<&FirstStage>,
-        progress: &mut dyn FnMut(usize, usize),
+        progress: &Progress,
     ) -> Result<Predicted> {
         let everywhere: Vec<VideoId> = split.videos.iter().map(|video| video.id.clone()).collect();
         let asked = |truth: &Truth| match first {
@@ -137,14 +132,15 @@ impl Trained {
         footage: &Footage,
         options: &PredictOptions,
         ranked: &mut [Found],
-        progress: &mut dyn FnMut(usize, usize),
+        progress: &Progress,
     ) -> Result<()> {
         let mut asks = Vec::with_capacity(examples.list.len());
         for (position, example) in examples.list.iter().enumerate() {
             let windows = footage.windows(&examples.videos[example.video], options.window)?;
             asks.extend(windows.into_iter().map(|window| Ask { example: position, window }));
         }
-        for (number, chunk) in asks.chunks(options.batch.max(1)).enumerate() {
+        progress.announce(asks.len());
+        for chunk in asks.chunks(options.batch.max(1)) {
             let list: Vec<&Example> = chunk.iter().map(|ask| &examples.list[ask.example]).collect();
             let video = |ask: &Ask| &examples.videos[examples.list[ask.example].video];
             let clips = chunk.iter().map(|ask| footage.clips(video(ask), ask.window)).collect::<Result<Vec<_>>>()?;
@@ -164,7 +160,7 @@ impl Trained {
                     found.add(FoundMoment::new(video(ask), clips, proposal));
                 }
             }
-            progress((number * options.batch + chunk.len()).min(asks.len()), asks.len());
+            progress.advance(chunk.len())?;
         }
         Ok(())
     }
@@ -181,10 +177,11 @@ impl Trained {
         first: Option<&FirstStage>,
         asked: &dyn Fn(&Truth) -> Result<Vec<VideoId>>,
         ranked: &mut [Found],
-        progress: &mut dyn FnMut(usize, usize),
+        progress: &Progress,
     ) -> Result<()> {
         let every = Examples::asking(split, reader, &self.vocabulary, asked)?;
         let codes = self.encode(corpus, &every.videos, footage, options.batch)?;
+        progress.announce(every.list.len());
         let mut next = 0;
         while next < every.list.len() {
             let truth = every.list[next].truth;
@@ -209,7 +206,7 @@ impl Trained {
                     ranked[truth].add(FoundMoment::new(video, clips, proposal));
                 }
             }
-            progress(next, every.list.len());
+            progress.advance(of_truth.len())?;
         }
         Ok(())
     }

@@ -67,7 +67,7 @@ fn three() -> usize {
 
 /// How far a stage has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Progress {
+pub(crate) struct Place {
     /// Steps done, this one not counted.
     pub(crate) step: usize,
     /// Steps of one epoch.
@@ -80,7 +80,7 @@ pub(crate) struct Progress {
 
 impl Schedule {
     /// The factor on the stage's rate for the next step.
-    pub(crate) fn factor(&self, at: Progress) -> f64 {
+    pub(crate) fn factor(&self, at: Place) -> f64 {
         let epochs_done = at.step / at.per_epoch.max(1);
         match self {
             Self::Constant => 1.0,
@@ -105,7 +105,7 @@ impl Schedule {
 }
 
 /// Up over the warm-up, then `down` of the share of steps that is left.
-fn warmed(at: Progress, warm_up: f64, down: impl Fn(f64) -> f64) -> f64 {
+fn warmed(at: Place, warm_up: f64, down: impl Fn(f64) -> f64) -> f64 {
     let warm = (warm_up.clamp(0.0, 1.0) * at.total as f64).floor();
     let step = at.step as f64;
     if step < warm {
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     fn factor(schedule: &Schedule, step: usize) -> f64 {
-        schedule.factor(Progress { step, per_epoch: 10, total: 100, plateaus: 0 })
+        schedule.factor(Place { step, per_epoch: 10, total: 100, plateaus: 0 })
     }
 
     #[test]

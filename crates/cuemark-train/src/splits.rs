@@ -1,7 +1,7 @@
 //! Finding the queries of a run.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::Split;
+use cuemark_core::{Progress, Split};
 use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::Source;
 
@@ -31,7 +31,7 @@ impl DataConfig {
             Some(file) => read_truth(&Source::new(file), None, &options)?,
             None => {
                 let dataset = cuemark_data::find(self.dataset.as_deref().unwrap_or_default())?;
-                cuemark_data::load(dataset, root, &options)?.split(name)?.into_owned()
+                cuemark_data::load(dataset, root, &options, &Progress::new())?.split(name)?.into_owned()
             }
         };
         split.name = Utf8Path::new(name).file_stem().unwrap_or(name).to_owned();

@@ -1,11 +1,10 @@
 //! The loop: batches in, checkpoints out, resumable at every step.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use cuemark_core::{Predictions, Rng, Split, Task, Truth};
+use cuemark_core::{Predictions, Progress, Rng, Split, Task, Truth};
 use cuemark_features::Prefetch;
 use cuemark_formats::{Overwrite, PredictionFormat, WholeFile, write_predictions};
 use cuemark_metrics::{Overrides, Plan, evaluate};
@@ -19,10 +18,10 @@ use crate::batches::Batches;
 use crate::checkpoint::{self, State};
 use crate::examples::Examples;
 use crate::footage::Footage;
-use crate::log::{Evaluated, Event, Watch};
+use crate::log::{Begun, Evaluated};
 use crate::negatives::Candidates;
 use crate::predict::{Among, PredictOptions, durations};
-use crate::schedule::Progress;
+use crate::schedule::Place;
 use crate::similar::Similar;
 use crate::text::Reader;
 use crate::{Optimiser, Result, RunFile, RunFolder, StageConfig, TrainError, Trained};
@@ -45,8 +44,6 @@ pub struct TrainOptions {
     pub folder: RunFolder,
     /// Whether it begins or goes on.
     pub start: Start,
-    /// Set from outside to end the run after the step it is at; it can be resumed.
-    pub stop: Arc<AtomicBool>,
 }
 
 /// Whether a run begins or goes on.
@@ -71,7 +68,9 @@ impl TrainOptions {
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// Steps made in all, earlier sittings included.
+    /// What was trained.
+    pub begun: Begun,
+    /// Steps made in all, earlier sessions included.
     pub steps: usize,
     /// Best score on the validation split, a fraction.
     pub best: Option<f64>,
@@ -79,7 +78,7 @@ pub struct Outcome {
     pub best_step: usize,
     /// Whether it was stopped from outside.
     pub stopped: bool,
-    /// **Seconds** of this sitting.
+    /// **Seconds** of this session.
     pub seconds: f64,
     /// Share of the steps' time that was spent waiting for data.
     pub waiting: f64,
@@ -88,11 +87,12 @@ pub struct Outcome {
 /// Trains what a run file describes.
 ///
 /// The same run file on the same device gives the same numbers, however often it is stopped and resumed: every draw comes from the
-/// seed and the number of the step.
+/// seed and the number of the step. `progress` counts steps, those of earlier sessions included, remarks on the loss, and
+/// says a line for every evaluation; stopped, the run ends in order after the step it is at, which is no error.
 ///
 /// # Errors
 /// When something the run needs is missing or broken, named; when the loss is no longer finite; when the folder cannot be written.
-pub fn train(run: &RunFile, options: &TrainOptions, watch: Watch<'_>) -> Result<Outcome> {
+pub fn train(run: &RunFile, options: &TrainOptions, progress: &Progress) -> Result<Outcome> {
     set_precision(run.train.precision);
     let resumed = options.start == Start::Resume && options.folder.last().is_file();
     if resumed {
@@ -100,17 +100,17 @@ pub fn train(run: &RunFile, options: &TrainOptions, watch: Watch<'_>) -> Result<
     } else {
         options.folder.check_free(options.overwrite())?;
     }
-    let sitting = Sitting::begin(run, options, resumed)?;
+    let session = Session::begin(run, options, resumed)?;
     // Nothing is written before everything that the run needs was found to be there.
     if !resumed {
         options.folder.create(run)?;
-        sitting.trained.write_words(&options.folder)?;
+        session.trained.write_words(&options.folder)?;
     }
-    sitting.run(watch)
+    session.run(progress)
 }
 
 /// One uninterrupted stretch of a run.
-struct Sitting<'a> {
+struct Session<'a> {
     run: &'a RunFile,
     options: &'a TrainOptions,
     trained: Trained,
@@ -126,7 +126,7 @@ struct Sitting<'a> {
     stepping: Duration,
 }
 
-impl<'a> Sitting<'a> {
+impl<'a> Session<'a> {
     fn begin(run: &'a RunFile, options: &'a TrainOptions, resumed: bool) -> Result<Self> {
         let (train, val) = (run.data.split(&run.data.train)?, run.data.split(&run.data.val)?);
         for split in [&train, &val] {
@@ -175,28 +175,31 @@ impl<'a> Sitting<'a> {
         })
     }
 
-    fn run(mut self, watch: Watch<'_>) -> Result<Outcome> {
+    fn run(mut self, progress: &Progress) -> Result<Outcome> {
         let began = Instant::now();
         let device = format!("{:?}", self.options.device.location());
         self.options.folder.write_versions(&device, self.batches.footage.recipe().as_ref())?;
         self.options.folder.rewind_log(self.state.step)?;
         let steps = self.run.train.stages.iter().map(|stage| stage.epochs * self.per_epoch(stage)).sum();
-        watch(&Event::Started {
+        let begun = Begun {
             parameters: self.trained.parameters(),
             examples: self.batches.examples.list.len(),
             out_of_reach: self.batches.examples.out_of_reach,
             steps,
-            done: self.state.step,
-        });
+        };
+        begun.lines().into_iter().for_each(|line| progress.say(line));
+        progress.phase("training", steps);
+        // A run that is stopped by now makes its next step all the same, so that every session gets on.
+        let _ = progress.advance(self.state.step);
         let mut stopped = false;
         while !self.state.done && !stopped {
-            stopped = !self.stage(watch)?;
+            stopped = !self.stage(progress)?;
         }
         if stopped {
             self.save_last()?;
-            watch(&Event::Stopped { step: self.state.step });
         }
         Ok(Outcome {
+            begun,
             steps: self.state.step,
             best: self.state.best,
             best_step: self.state.best_step,
@@ -215,14 +218,14 @@ impl<'a> Sitting<'a> {
     }
 
     /// Runs the stage that the state is in to its end; `false` when it was stopped before.
-    fn stage(&mut self, watch: Watch<'_>) -> Result<bool> {
+    fn stage(&mut self, progress: &Progress) -> Result<bool> {
         let stage = self.run.train.stages[self.state.stage].clone();
         let per_epoch = self.per_epoch(&stage);
         let total = stage.epochs * per_epoch;
         self.optimiser = Some(self.optimiser(&stage)?);
         self.prepare_negatives()?;
         while self.state.stage_step < total && !self.out_of_patience() {
-            if !self.epoch(&stage, per_epoch, total, watch)? {
+            if !self.epoch(&stage, per_epoch, total, progress)? {
                 return Ok(false);
             }
         }
@@ -265,7 +268,7 @@ impl<'a> Sitting<'a> {
     }
 
     /// Runs the rest of the current epoch; `false` when it was stopped.
-    fn epoch(&mut self, stage: &StageConfig, per_epoch: usize, total: usize, watch: Watch<'_>) -> Result<bool> {
+    fn epoch(&mut self, stage: &StageConfig, per_epoch: usize, total: usize, progress: &Progress) -> Result<bool> {
         let (seed, number) = (self.run.train.seed, self.state.stage);
         let epoch = self.state.stage_step / per_epoch + 1;
         let pass = Pass::training(number, epoch, Rng::new(0));
@@ -298,10 +301,11 @@ impl<'a> Sitting<'a> {
                 self.log_loss(stage, per_epoch, total)?;
             }
             let throughput = batch.len() as f64 / began.elapsed().as_secs_f64().max(1e-9);
-            watch(&Event::Step { step: self.state.step, loss, throughput });
+            progress.remark(format!("loss {loss:.4}, {throughput:.0} queries/s"));
+            let stopped = progress.advance(1).is_err();
             if step.is_multiple_of(evaluate_every) || step == total {
                 let evaluated = self.evaluate(stage, per_epoch)?;
-                watch(&Event::Evaluated(evaluated));
+                progress.say(evaluated.line());
                 self.save_last()?;
                 if self.out_of_patience() {
                     break;
@@ -309,7 +313,7 @@ impl<'a> Sitting<'a> {
             } else if self.last_save.elapsed() > SAVE_EVERY {
                 self.save_last()?;
             }
-            if self.options.stop.load(Ordering::Relaxed) {
+            if stopped {
                 self.waited += ready.waited();
                 return Ok(false);
             }
@@ -319,8 +323,8 @@ impl<'a> Sitting<'a> {
         Ok(true)
     }
 
-    fn progress(&self, per_epoch: usize, total: usize) -> Progress {
-        Progress { step: self.state.stage_step, per_epoch, total, plateaus: self.state.plateaus }
+    fn place(&self, per_epoch: usize, total: usize) -> Place {
+        Place { step: self.state.stage_step, per_epoch, total, plateaus: self.state.plateaus }
     }
 
     /// One step; its loss.
@@ -332,7 +336,7 @@ impl<'a> Sitting<'a> {
         epoch: usize,
         batch: &Batch,
     ) -> Result<f64> {
-        let rate = stage.rate * stage.schedule.factor(self.progress(per_epoch, total));
+        let rate = stage.rate * stage.schedule.factor(self.place(per_epoch, total));
         let purpose = format!("step {} of stage {}", self.state.stage_step, self.state.stage);
         let pass = Pass::training(self.state.stage, epoch, Rng::stream(self.run.train.seed, &purpose));
         let loss = self.trained.model.loss(&self.trained.ready(batch)?, &pass)?.total;
@@ -394,7 +398,8 @@ impl<'a> Sitting<'a> {
             Among::OwnVideo
         };
         let options = PredictOptions { answers: eval.answers, batch: eval.batch, among, window: None, variant: None };
-        let predicted = self.trained.answer(&self.val, &self.val_footage, &self.reader, &options, &mut |_, _| {})?;
+        // An evaluation is not stopped half way: the checkpoint after it must hold its score.
+        let predicted = self.trained.answer(&self.val, &self.val_footage, &self.reader, &options, &Progress::new())?;
         let metrics = score(metrics, &self.val.queries, &predicted.predictions)?;
         let score = metrics.values().sum::<f64>() / metrics.len().max(1) as f64;
         let best = self.state.best.is_none_or(|best| score > best);
@@ -432,7 +437,7 @@ impl<'a> Sitting<'a> {
             "stage": self.state.stage,
             "epoch": self.state.stage_step as f64 / per_epoch as f64,
             "loss": self.state.loss_sum / self.state.loss_count.max(1) as f64,
-            "rate": stage.rate * stage.schedule.factor(self.progress(per_epoch, total)),
+            "rate": stage.rate * stage.schedule.factor(self.place(per_epoch, total)),
         });
         (self.state.loss_sum, self.state.loss_count) = (0.0, 0);
         self.options.folder.log(&line)
@@ -464,7 +469,6 @@ fn score(
     predictions: &Predictions,
 ) -> Result<IndexMap<String, f64>> {
     let plan = Plan::plain(metrics, Overrides::default());
-    let evaluation =
-        evaluate(&plan, truths, predictions, &|sentence| cuemark_text::verbs(sentence).into_iter().next())?;
+    let evaluation = evaluate(&plan, truths, predictions, &Progress::new())?;
     Ok(evaluation.columns.iter().filter_map(|column| Some((column.name.to_string(), column.mean()?))).collect())
 }

@@ -1,16 +1,12 @@
 //! Whole runs on a small world: learning, stopping, resuming, answering, and everything that can be wrong with the input.
 #![allow(clippy::unwrap_used)] // a test may panic
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Advise as _, Dialect};
+use cuemark_core::{Advise as _, Dialect, Progress};
 use cuemark_formats::Overwrite;
 use cuemark_tensor::Device;
 use cuemark_train::{
-    Among, Event, Outcome, Override, PredictOptions, RunFile, RunFolder, Start, TrainError, TrainOptions, Trained,
-    train,
+    Among, Outcome, Override, PredictOptions, RunFile, RunFolder, Start, TrainError, TrainOptions, Trained, train,
 };
 use cuemark_world::{WorldOptions, make};
 
@@ -22,7 +18,7 @@ impl Scene {
     fn new() -> Self {
         let scene = Self { folder: tempfile::tempdir().unwrap() };
         let options = WorldOptions { videos: 40, ..WorldOptions::default() };
-        make(&options, &scene.path("world"), &|_| {}).unwrap();
+        make(&options, &scene.path("world"), &Progress::new()).unwrap();
         scene
     }
 
@@ -65,11 +61,11 @@ impl Scene {
     }
 
     fn options(&self, out: &str, start: Start) -> TrainOptions {
-        TrainOptions { device: Device::Cpu, folder: RunFolder::new(self.path(out)), start, stop: Arc::default() }
+        TrainOptions { device: Device::Cpu, folder: RunFolder::new(self.path(out)), start }
     }
 
     fn train(&self, run: &RunFile, out: &str) -> Result<Outcome, TrainError> {
-        train(run, &self.options(out, Start::Fresh(Overwrite::Never)), &mut |_| {})
+        train(run, &self.options(out, Start::Fresh(Overwrite::Never)), &Progress::new())
     }
 }
 
@@ -110,7 +106,7 @@ fn a_run_leaves_every_file_and_its_predictions_score_what_it_says() {
     let trained = Trained::open(&RunFolder::new(folder.clone()), &Device::Cpu).unwrap();
     let split = trained.run.data.split("val").unwrap();
     let options = PredictOptions { answers: 10, batch: 5, among: Among::OwnVideo, window: None, variant: None };
-    let predicted = trained.predict(&split, &options, &mut |_, _| {}).unwrap();
+    let predicted = trained.predict(&split, &options, &Progress::new()).unwrap();
     let mut file = cuemark_formats::WholeFile::create(scene.path("again.jsonl"), Overwrite::Never).unwrap();
     cuemark_formats::write_predictions(&predicted.predictions, cuemark_formats::PredictionFormat::Cuemark, &mut file)
         .unwrap();
@@ -144,27 +140,29 @@ fn a_run_that_is_stopped_anywhere_and_resumed_is_the_run_that_was_not() {
     assert!(steps < assert_resumes(&scene, "patient", &impatient[..2]), "{steps}");
 }
 
-/// Runs in one go and in sittings of three steps, wherever in an epoch those end; returns how many steps there were.
+/// Stops once so many steps are done.
+fn stopping_at(steps: usize) -> Progress {
+    let progress = Progress::new();
+    progress.stop_at(steps);
+    progress
+}
+
+/// Runs in one go and in sessions of three steps, wherever in an epoch those end; returns how many steps there were.
 fn assert_resumes(scene: &Scene, name: &str, more: &[(&str, &str)]) -> usize {
     let run = scene.run(more).unwrap();
     let [whole, parts] = ["whole", "parts"].map(|how| format!("{name}-{how}"));
     let steps = scene.train(&run, &whole).unwrap().steps;
     let mut start = Start::Fresh(Overwrite::Never);
-    for sitting in 0.. {
-        let options = scene.options(&parts, start);
-        let stop = Arc::clone(&options.stop);
-        let mut steps = 0;
-        let outcome = train(&run, &options, &mut |event| {
-            if matches!(event, Event::Step { .. }) {
-                steps += 1;
-                stop.store(steps == 3, Ordering::Relaxed);
-            }
-        });
+    let mut done = 0;
+    for session in 0.. {
+        let outcome = train(&run, &scene.options(&parts, start), &stopping_at(done + 3)).unwrap();
         start = Start::Resume;
-        if !outcome.unwrap().stopped {
-            assert!(sitting > 3, "the run is too short to be stopped often");
+        if !outcome.stopped {
+            assert!(session > 3, "the run is too short to be stopped often");
             break;
         }
+        assert_eq!(outcome.steps, done + 3);
+        done = outcome.steps;
     }
     for file in ["metrics.jsonl", "predictions.jsonl"] {
         assert_eq!(text(&scene.path(&whole).join(file)), text(&scene.path(&parts).join(file)), "{name}: {file}");
@@ -182,13 +180,10 @@ fn work_after_the_last_checkpoint_is_done_again_after_a_crash() {
     let run = scene.run(&[]).unwrap();
     scene.train(&run, "whole").unwrap();
     // A crash leaves the last checkpoint and a log that is ahead of it, cut off in the middle of a line.
-    let options = scene.options("crashed", Start::Fresh(Overwrite::Never));
-    let stop = Arc::clone(&options.stop);
-    train(&run, &options, &mut |event| stop.store(matches!(event, Event::Step { step: 4, .. }), Ordering::Relaxed))
-        .unwrap();
+    train(&run, &scene.options("crashed", Start::Fresh(Overwrite::Never)), &stopping_at(4)).unwrap();
     let log = scene.path("crashed").join("metrics.jsonl");
     std::fs::write(&log, format!("{}{{\"step\":6,\"loss\":1}}\n{{\"step\":7,\"lo", text(&log))).unwrap();
-    let resumed = train(&run, &scene.options("crashed", Start::Resume), &mut |_| {}).unwrap();
+    let resumed = train(&run, &scene.options("crashed", Start::Resume), &Progress::new()).unwrap();
     assert!(!resumed.stopped);
     assert_eq!(text(&log), text(&scene.path("whole").join("metrics.jsonl")));
 }
@@ -205,7 +200,7 @@ fn a_folder_is_not_overwritten_and_not_resumed_under_other_settings() {
         "{error}"
     );
     let other = scene.run(&[("train.epochs", "1"), ("train.rate", "1e-4")]).unwrap();
-    let error = train(&other, &scene.options("run", Start::Resume), &mut |_| {}).unwrap_err();
+    let error = train(&other, &scene.options("run", Start::Resume), &Progress::new()).unwrap_err();
     assert!(error.to_string().contains("other settings"), "{error}");
 }
 
@@ -216,7 +211,7 @@ fn long_videos_are_searched_in_stretches() {
     let trained = Trained::open(&RunFolder::new(scene.path("run")), &Device::Cpu).unwrap();
     let split = trained.run.data.split("test-iid").unwrap();
     let options = PredictOptions { answers: 20, batch: 7, among: Among::OwnVideo, window: Some(10.0), variant: None };
-    let predicted = trained.predict(&split, &options, &mut |_, _| {}).unwrap();
+    let predicted = trained.predict(&split, &options, &Progress::new()).unwrap();
     let lists = &predicted.predictions.tasks[0].queries;
     assert_eq!(lists.len(), split.queries.len());
     for (list, truth) in lists.iter().zip(&split.queries) {
@@ -241,7 +236,7 @@ fn pools_are_searched_pair_by_pair_when_a_model_cannot_do_better() {
     split.queries.truncate(3);
     split.queries.iter_mut().for_each(|truth| truth.pool = Some(pool.clone()));
     let options = PredictOptions { answers: 100, batch: 7, among: Among::Pool, window: None, variant: None };
-    let predicted = trained.predict(&split, &options, &mut |_, _| {}).unwrap();
+    let predicted = trained.predict(&split, &options, &Progress::new()).unwrap();
     for list in &predicted.predictions.tasks[0].queries {
         assert!(list.ranked.is_sorted_by(|a, b| a.score >= b.score));
         let videos: std::collections::BTreeSet<_> =
@@ -329,11 +324,16 @@ fn a_checkpoint_of_another_model_or_half_of_one_is_refused() {
 
 #[test]
 fn stopping_is_asked_for_from_outside() {
-    let stop = Arc::new(AtomicBool::new(true));
     let scene = Scene::new();
-    let options = TrainOptions { stop, ..scene.options("run", Start::Fresh(Overwrite::Never)) };
-    let outcome = train(&scene.run(&[]).unwrap(), &options, &mut |_| {}).unwrap();
+    let progress = Progress::new();
+    progress.stop();
+    let options = scene.options("run", Start::Fresh(Overwrite::Never));
+    let outcome = train(&scene.run(&[]).unwrap(), &options, &progress).unwrap();
     assert!(outcome.stopped && outcome.steps == 1);
+    let seen = progress.look();
+    assert_eq!((seen.phase.as_ref(), seen.done, seen.total), ("training", 1, outcome.begun.steps));
+    assert!(seen.remark.starts_with("loss "), "{seen:?}");
+    assert!(progress.heard()[0].contains(" parameters, "));
 }
 
 const CNM: &str =
@@ -391,14 +391,10 @@ fn a_pseudo_set_is_learnt_moment_by_moment() {
     let settings = "{ name = 'xml', clips = 40, words = 20, hidden = 16, heads = 2, pairs = { min = 0, max = 39 }, positive_mask = true }";
     let run = [("model", settings), ("data.train", pseudo.as_str()), ("train.epochs", "1"), ("eval.every", "1")];
     let run = scene.run(&run).unwrap();
-    let mut examples = 0;
-    train(&run, &scene.options("ranked", Start::Fresh(Overwrite::Never)), &mut |event| {
-        if let Event::Started { examples: number, .. } = event {
-            examples = *number;
-        }
-    })
-    .unwrap();
-    assert_eq!(examples, 2 * queries.len());
+    let progress = Progress::new();
+    let outcome = train(&run, &scene.options("ranked", Start::Fresh(Overwrite::Never)), &progress).unwrap();
+    assert_eq!(outcome.begun.examples, 2 * queries.len());
+    assert!(progress.heard().iter().any(|line| line.starts_with("epoch 1.00, val: ")));
 }
 
 #[test]
@@ -409,14 +405,7 @@ fn descent_with_momentum_learns_and_is_resumed_where_it_was() {
     scene.train(&run, "whole").unwrap();
     let whole = losses(&scene.path("whole"));
     assert!(whole[whole.len() - 1] < 0.95 * whole[0], "{whole:?}");
-    let options = scene.options("parts", Start::Fresh(Overwrite::Never));
-    let stop = Arc::clone(&options.stop);
-    train(&run, &options, &mut |event| {
-        if matches!(event, Event::Step { step: 7, .. }) {
-            stop.store(true, Ordering::Relaxed);
-        }
-    })
-    .unwrap();
-    train(&run, &scene.options("parts", Start::Resume), &mut |_| {}).unwrap();
+    train(&run, &scene.options("parts", Start::Fresh(Overwrite::Never)), &stopping_at(7)).unwrap();
+    train(&run, &scene.options("parts", Start::Resume), &Progress::new()).unwrap();
     assert_eq!(losses(&scene.path("parts")), whole);
 }

@@ -1,7 +1,7 @@
 //! What can go wrong in the studio.
 
 use camino::Utf8PathBuf;
-use cuemark_core::{Advice, Advise, QueryId, VideoId};
+use cuemark_core::{Advice, Advise, QueryId, Stopped, VideoId};
 use cuemark_features::FeatureError;
 use cuemark_formats::ReadError;
 use cuemark_text::TextError;
@@ -37,6 +37,9 @@ pub enum WorldError {
         /// What happened.
         problem: String,
     },
+    /// It was stopped through [`cuemark_core::Progress`].
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
     /// A query that the world's log does not know.
     #[error("query `{query}` is not in the world's log")]
     UnknownQuery {
@@ -59,7 +62,7 @@ impl Advise for WorldError {
             Self::File(error) => error.advice(),
             Self::Features(error) => error.advice(),
             Self::Text(error) => error.advice(),
-            Self::Knob { .. } => None,
+            Self::Knob { .. } | Self::Stopped(_) => None,
             Self::Ffmpeg { .. } => {
                 let install = "install the `ffmpeg` program with H.264 (Debian: `apt-get install ffmpeg`), or leave ";
                 Some(Advice::say(install).setting("mp4").and(" out"))

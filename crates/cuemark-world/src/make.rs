@@ -1,10 +1,9 @@
 //! Making a world: scripts, sentences, frames, features, files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use camino::Utf8Path;
-use cuemark_core::{Advice, ClipLen, QueryId, Rng, Truth, VideoId};
+use cuemark_core::{Advice, ClipLen, Progress, QueryId, Rng, Truth, VideoId};
 use cuemark_features::sight::{self, ClipView, Picture, Strength};
 use cuemark_features::{Features, Recipe, StoreWriter, VideoFeatures};
 use cuemark_formats::{Overwrite, ReadError, Source, WholeFile, cuemark_jsonl};
@@ -67,13 +66,14 @@ pub struct WorldReport {
     pub pools: usize,
 }
 
-/// Makes a world in the folder `out`; `progress` is told how many videos are finished, from any thread.
+/// Makes a world in the folder `out`; `progress` counts videos.
 ///
 /// Work that was stopped is resumed by calling it again with the same options: finished shards are kept.
 ///
 /// # Errors
-/// When a knob is out of range, files are in the way, the disk refuses, or `ffmpeg` is wanted and not there.
-pub fn make(options: &WorldOptions, out: &Utf8Path, progress: &(dyn Fn(usize) + Sync)) -> Result<WorldReport> {
+/// When a knob is out of range, files are in the way, the disk refuses, `ffmpeg` is wanted and not there, or it was
+/// stopped.
+pub fn make(options: &WorldOptions, out: &Utf8Path, progress: &Progress) -> Result<WorldReport> {
     options.check()?;
     if options.reels == Reels::Mp4 {
         mp4::check_program()?;
@@ -217,7 +217,7 @@ fn write_features(
     out: &Utf8Path,
     films: &[&Film],
     overwrite: Overwrite,
-    progress: &(dyn Fn(usize) + Sync),
+    progress: &Progress,
 ) -> Result<()> {
     let clip_len = ClipLen::new(FRAMES_PER_CLIP as f64 / FPS as f64).unwrap_or_else(|| unreachable!("one second"));
     let stores = Strength::ALL
@@ -230,7 +230,7 @@ fn write_features(
         .collect::<Result<Vec<_>>>()?;
     let camera = Camera::new(1, options.noise, options.seed);
     let reel_camera = (options.reels == Reels::Mp4).then(|| reel_camera(options));
-    let done = AtomicUsize::new(0);
+    progress.phase("filming", films.len());
     for (shard, films) in films.chunks(SHARD).enumerate() {
         let reel = |film: &Film| match &reel_camera {
             Some(camera) => mp4::write(film, camera, options.seed, &out.join("videos"), overwrite),
@@ -238,7 +238,7 @@ fn write_features(
         };
         if stores.iter().all(|(_, store)| store.has_shard(shard)) {
             films.par_iter().try_for_each(|film| reel(film))?;
-            progress(done.fetch_add(films.len(), Ordering::Relaxed) + films.len());
+            progress.advance(films.len())?;
             continue;
         }
         let viewed = films
@@ -247,7 +247,7 @@ fn write_features(
                 reel(film)?;
                 let clips = view(camera.shoot(film, frame_noise(options.seed, film)));
                 let heard = hearing::features(&film.lines, clip_len, clips.len());
-                progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+                progress.advance(1)?;
                 Ok((film.video.clone(), clips, heard))
             })
             .collect::<Result<Vec<_>>>()?;

@@ -1,9 +1,7 @@
 //! Video files for some videos of a world that is made already.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::VideoId;
+use cuemark_core::{Progress, VideoId};
 use cuemark_formats::json::Document;
 use cuemark_formats::{Overwrite, ReadError, Source};
 use rayon::prelude::*;
@@ -14,18 +12,12 @@ use crate::{Film, Result, WorldError, WorldLog, WorldReport, layout, mp4};
 /// Films `videos` of the finished world in folder `world` to `world/videos/NAME.mp4`, as `cuemark world make --mp4` would
 /// have, and returns the files in the order of `videos`. Files that are there already are kept.
 ///
-/// `progress` is told how many are finished, from any thread. Once `stop` says so no further one is begun, and only those
-/// that are there are returned.
+/// `progress` counts videos. Once it is stopped no further one is begun, and only those that are there are returned.
 ///
 /// # Errors
 /// When there is no finished world, it has no such video, `ffmpeg` is not there ([`WorldError::Ffmpeg`]), or the disk
 /// refuses.
-pub fn film_reels(
-    world: &Utf8Path,
-    videos: &[VideoId],
-    progress: &(dyn Fn(usize) + Sync),
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<Utf8PathBuf>> {
+pub fn film_reels(world: &Utf8Path, videos: &[VideoId], progress: &Progress) -> Result<Vec<Utf8PathBuf>> {
     mp4::check_program()?;
     let report: WorldReport = Document::read(&Source::new(world.join(layout::MANIFEST)))?.root().decode()?;
     let log = WorldLog::open(world)?;
@@ -34,10 +26,11 @@ pub fn film_reels(
     let films = films.collect::<Result<Vec<&Film>>>()?;
     let camera = reel_camera(&report.options);
     let folder = world.join("videos");
-    let done = AtomicUsize::new(0);
-    films.par_iter().filter(|_| !stop()).try_for_each(|film| {
+    progress.phase("filming", films.len());
+    films.par_iter().filter(|_| !progress.is_stopped()).try_for_each(|film| {
         mp4::write(film, &camera, report.options.seed, &folder, Overwrite::Never)?;
-        progress(done.fetch_add(1, Ordering::Relaxed) + 1);
+        // Stopped or not, this one is there.
+        let _ = progress.advance(1);
         Ok::<(), WorldError>(())
     })?;
     Ok(films.iter().map(|film| mp4::path(film, &folder)).filter(|path| path.is_file()).collect())
@@ -53,19 +46,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| Utf8PathBuf::from_path_buf(folder.path().join(name)).unwrap();
         let options = WorldOptions { videos: 8, length: 12.0, ..WorldOptions::default() };
-        make(&options, &at("plain"), &|_| {}).unwrap();
-        make(&WorldOptions { reels: crate::Reels::Mp4, ..options }, &at("filmed"), &|_| {}).unwrap();
+        make(&options, &at("plain"), &Progress::new()).unwrap();
+        make(&WorldOptions { reels: crate::Reels::Mp4, ..options }, &at("filmed"), &Progress::new()).unwrap();
         let log = WorldLog::open(&at("plain")).unwrap();
         let videos: Vec<VideoId> = log.films().iter().rev().take(2).map(|film| film.video.clone()).collect();
-        assert!(film_reels(&at("plain"), &videos, &|_| {}, &|| true).unwrap().is_empty());
-        let files = film_reels(&at("plain"), &videos, &|_| {}, &|| false).unwrap();
+        let stopped = Progress::new();
+        stopped.stop();
+        assert!(film_reels(&at("plain"), &videos, &stopped).unwrap().is_empty());
+        let files = film_reels(&at("plain"), &videos, &Progress::new()).unwrap();
         let names: Vec<&str> = files.iter().filter_map(|file| file.file_stem()).collect();
         assert_eq!(names, videos.iter().map(VideoId::as_str).collect::<Vec<_>>());
         for file in &files {
             let twin = at("filmed").join("videos").join(file.file_name().unwrap());
             assert_eq!(std::fs::read(file).unwrap(), std::fs::read(twin).unwrap(), "{file}");
         }
-        let stranger = film_reels(&at("plain"), &[VideoId::new("nobody")], &|_| {}, &|| false).unwrap_err();
+        let stranger = film_reels(&at("plain"), &[VideoId::new("nobody")], &Progress::new()).unwrap_err();
         assert!(stranger.to_string().contains("there is no video `nobody`"), "{stranger}");
     }
 }

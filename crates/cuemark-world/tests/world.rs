@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{RowPolicy, Truth};
+use cuemark_core::{Progress, RowPolicy, Truth};
 use cuemark_features::FeatureStore;
 use cuemark_formats::{Overwrite, Source, cuemark_jsonl};
 use cuemark_text::{ParseFile, ParseProvider};
@@ -26,7 +26,7 @@ fn small() -> WorldOptions {
 /// A world with enough queries to say something about where they lie, in short films that are quickly rendered.
 fn with_bias(bias: f64) -> (tempfile::TempDir, Utf8PathBuf) {
     let (guard, folder) = folder();
-    make(&WorldOptions { videos: 700, length: 10.0, bias, noise: 0.0, ..small() }, &folder, &|_| {}).unwrap();
+    make(&WorldOptions { videos: 700, length: 10.0, bias, noise: 0.0, ..small() }, &folder, &Progress::new()).unwrap();
     (guard, folder)
 }
 
@@ -58,23 +58,23 @@ fn split(world: &Utf8Path, name: &str) -> Vec<Truth> {
 #[test]
 fn the_same_options_give_the_same_bytes_on_one_thread_or_many() {
     let ((_a, first), (_b, second), (_c, other)) = (folder(), folder(), folder());
-    make(&small(), &first, &|_| {}).unwrap();
+    make(&small(), &first, &Progress::new()).unwrap();
     let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    alone.install(|| make(&small(), &second, &|_| {})).unwrap();
+    alone.install(|| make(&small(), &second, &Progress::new())).unwrap();
     let (first, second) = (files(&first), files(&second));
     assert!(first.len() > 12, "{:?}", first.keys());
     assert_eq!(first.keys().collect::<Vec<_>>(), second.keys().collect::<Vec<_>>());
     for (name, bytes) in &first {
         assert!(second[name] == *bytes, "{name} differs");
     }
-    make(&WorldOptions { seed: 12, ..small() }, &other, &|_| {}).unwrap();
+    make(&WorldOptions { seed: 12, ..small() }, &other, &Progress::new()).unwrap();
     assert!(files(&other)["events.jsonl"] != first["events.jsonl"]);
 }
 
 #[test]
 fn a_sound_world_passes_its_audit() {
     let (_guard, world) = folder();
-    let report = make(&small(), &world, &|_| {}).unwrap();
+    let report = make(&small(), &world, &Progress::new()).unwrap();
     let audit = audit(&world).unwrap();
     assert_eq!(audit.faults, Vec::<String>::new());
     assert_eq!(audit.manifest, report);
@@ -87,7 +87,7 @@ fn a_sound_world_passes_its_audit() {
 #[test]
 fn features_cover_every_video_at_every_strength() {
     let (_guard, world) = folder();
-    make(&small(), &world, &|_| {}).unwrap();
+    make(&small(), &world, &Progress::new()).unwrap();
     let mut widths = Vec::new();
     for strength in ["weak", "shape", "motion"] {
         let store = FeatureStore::open(&world.join(format!("features-{strength}"))).unwrap();
@@ -108,7 +108,7 @@ fn features_cover_every_video_at_every_strength() {
 #[test]
 fn parses_cover_every_query_and_spell_it() {
     let (_guard, world) = folder();
-    make(&small(), &world, &|_| {}).unwrap();
+    make(&small(), &world, &Progress::new()).unwrap();
     let parses = ParseFile::read(&Source::new(world.join("parses.jsonl"))).unwrap();
     let splits = SPLITS.iter().flat_map(|name| split(&world, name));
     for truth in splits.chain(truths(world.join("graded.jsonl"))) {
@@ -122,7 +122,7 @@ fn parses_cover_every_query_and_spell_it() {
 #[test]
 fn the_oracle_is_right_on_every_split() {
     let (_guard, world) = folder();
-    make(&small(), &world, &|_| {}).unwrap();
+    make(&small(), &world, &Progress::new()).unwrap();
     for name in SPLITS {
         let answers = oracle(&world, name).unwrap();
         for (list, truth) in answers.tasks[0].queries.iter().zip(split(&world, name)) {
@@ -179,7 +179,7 @@ fn a_blind_guess_has_a_gap_exactly_when_there_is_bias() {
 #[test]
 fn a_spoiled_world_is_found_out() {
     let (_guard, world) = folder();
-    make(&small(), &world, &|_| {}).unwrap();
+    make(&small(), &world, &Progress::new()).unwrap();
     let path = world.join("splits/test-iid.jsonl");
     let text = std::fs::read_to_string(&path).unwrap();
     let mut lines: Vec<&str> = text.lines().collect();
@@ -212,40 +212,40 @@ fn truths_from(text: &str) -> Vec<Truth> {
 #[test]
 fn finished_worlds_and_strangers_files_are_left_alone() {
     let (_guard, world) = folder();
-    make(&small(), &world, &|_| {}).unwrap();
+    make(&small(), &world, &Progress::new()).unwrap();
     let before = files(&world);
-    let refused = make(&small(), &world, &|_| {}).unwrap_err();
+    let refused = make(&small(), &world, &Progress::new()).unwrap_err();
     assert!(refused.to_string().ends_with("manifest.json` exists already"), "{refused}");
     assert!(files(&world) == before);
 
     let (_guard, strangers) = folder();
     std::fs::create_dir_all(strangers.join("splits")).unwrap();
     std::fs::write(strangers.join("splits/train.jsonl"), "mine").unwrap();
-    assert!(make(&small(), &strangers, &|_| {}).is_err());
+    assert!(make(&small(), &strangers, &Progress::new()).is_err());
     assert_eq!(files(&strangers).len(), 1);
-    make(&WorldOptions { overwrite: Overwrite::Force, ..small() }, &strangers, &|_| {}).unwrap();
+    make(&WorldOptions { overwrite: Overwrite::Force, ..small() }, &strangers, &Progress::new()).unwrap();
     assert!(audit(&strangers).unwrap().faults.is_empty());
 }
 
 #[test]
 fn stopped_work_is_resumed_with_the_same_result() {
     let (_guard, world) = folder();
-    make(&small(), &world, &|_| {}).unwrap();
+    make(&small(), &world, &Progress::new()).unwrap();
     let whole = files(&world);
     // As if it had been stopped after the first of two shards.
     std::fs::rename(world.join("manifest.json"), world.join("unfinished.json")).unwrap();
     std::fs::write(world.join("unfinished.json"), serde_json::to_string(&small()).unwrap()).unwrap();
     std::fs::remove_file(world.join("features-shape/shard-00001.safetensors")).unwrap();
-    let other = make(&WorldOptions { bias: 0.1, ..small() }, &world, &|_| {}).unwrap_err();
+    let other = make(&WorldOptions { bias: 0.1, ..small() }, &world, &Progress::new()).unwrap_err();
     assert!(other.to_string().contains("unfinished world of other options"), "{other}");
-    make(&small(), &world, &|_| {}).unwrap();
+    make(&small(), &world, &Progress::new()).unwrap();
     assert!(files(&world) == whole);
 }
 
 #[test]
 fn wrong_pools_and_grades_are_measured_as_wrong() {
     let (_guard, world) = folder();
-    make(&small(), &world, &|_| {}).unwrap();
+    make(&small(), &world, &Progress::new()).unwrap();
     let log = WorldLog::open(&world).unwrap();
     let mut pools = truths(world.join("pools.jsonl"));
     let claimed: usize = pools.iter().map(|truth| videos_of(truth).len()).sum();
@@ -282,7 +282,7 @@ fn videos_of(truth: &Truth) -> Vec<&cuemark_core::VideoId> {
 #[test]
 fn the_oracles_candidates_have_the_best_grades_first() {
     let (_guard, world) = folder();
-    make(&small(), &world, &|_| {}).unwrap();
+    make(&small(), &world, &Progress::new()).unwrap();
     let grades = grade_candidates(&WorldLog::open(&world).unwrap(), &oracle(&world, "test-iid").unwrap()).unwrap();
     assert_eq!(grades.queries, split(&world, "test-iid").len());
     assert!(grades.by_grade[4] >= grades.queries);
@@ -292,7 +292,7 @@ fn the_oracles_candidates_have_the_best_grades_first() {
 #[test]
 fn queries_of_another_world_are_named() {
     let (_guard, world) = folder();
-    make(&small(), &world, &|_| {}).unwrap();
+    make(&small(), &world, &Progress::new()).unwrap();
     let mut stranger = split(&world, "val");
     stranger[0].query.id = cuemark_core::QueryId::new("nobody's");
     let error = pool_quality(&WorldLog::open(&world).unwrap(), &stranger).unwrap_err();
@@ -307,7 +307,7 @@ fn reels_are_real_videos_of_the_right_length() {
     }
     let (_guard, world) = folder();
     let options = WorldOptions { videos: 8, reels: Reels::Mp4, length: 10.0, ..small() };
-    make(&options, &world, &|_| {}).unwrap();
+    make(&options, &world, &Progress::new()).unwrap();
     let log = WorldLog::open(&world).unwrap();
     for film in log.films() {
         let path = world.join(format!("videos/{}.mp4", film.video));

@@ -23,5 +23,5 @@ pub use memory::{available, parse_bytes};
 pub(crate) use notes::{DoneNote, TrainedNote, evaluation};
 pub use prepare::prepare;
 pub use ready::matrices;
-pub use run::{Happening, Launch, RunOptions, run};
+pub use run::{Launch, RunOptions, run};
 pub use work::{Ended, Told, WorkOptions, work};

@@ -1,7 +1,7 @@
 //! Data that a matrix makes for itself, before the first cell.
 
 use camino::Utf8Path;
-use cuemark_core::Truth;
+use cuemark_core::{Progress, Truth};
 use cuemark_data::ReadOptions;
 use cuemark_formats::{Overwrite, Source};
 use cuemark_protocols::ranked::pseudo_train::{pseudo_train, without};
@@ -16,27 +16,27 @@ use super::expand::Made;
 use super::file::{Protocol, WORLD};
 use crate::{BenchError, Result};
 
-/// Makes what is not there yet; `progress` is told what is made and how many of how many videos are finished.
+/// Makes what is not there yet; `progress` has a phase for each thing that is made.
 ///
 /// # Errors
-/// When it cannot be made, or the disk refuses. What is finished by then stays.
-pub fn prepare(made: &[Made], progress: &(dyn Fn(&str, usize, usize) + Sync)) -> Result<()> {
+/// When it cannot be made, the disk refuses, or it was stopped. What is finished by then stays.
+pub fn prepare(made: &[Made], progress: &Progress) -> Result<()> {
     for one in made {
         match one {
             Made::World { folder, options } => {
                 if !folder.join("manifest.json").is_file() {
-                    cuemark_world::make(options, folder, &|done| progress("filming", done, options.videos))?;
+                    cuemark_world::make(options, folder, progress)?;
                 }
             }
             Made::Splits { folder, dataset, root, protocol } => {
                 if !folder.join("manifest.json").is_file() {
-                    progress("cutting splits", 0, 1);
-                    splits(folder, dataset, root, *protocol)?;
+                    progress.phase("cutting splits", 0);
+                    splits(folder, dataset, root, *protocol, progress)?;
                 }
             }
             Made::PseudoMoments { file, data, moments } => {
                 if !file.is_file() {
-                    progress("likest moments", 0, 1);
+                    progress.phase("likest moments", 0);
                     likest(file, data, *moments)?;
                 }
             }
@@ -45,7 +45,7 @@ pub fn prepare(made: &[Made], progress: &(dyn Fn(&str, usize, usize) + Sync)) ->
     Ok(())
 }
 
-fn splits(folder: &Utf8Path, name: &str, root: &Utf8Path, protocol: Protocol) -> Result<()> {
+fn splits(folder: &Utf8Path, name: &str, root: &Utf8Path, protocol: Protocol, progress: &Progress) -> Result<()> {
     let (queries, made_standard, files) = if name == WORLD {
         let files: Vec<_> = SPLITS.iter().map(|split| format!("splits/{split}.jsonl").into()).collect();
         let mut queries: Vec<Truth> = Vec::new();
@@ -57,7 +57,7 @@ fn splits(folder: &Utf8Path, name: &str, root: &Utf8Path, protocol: Protocol) ->
         }
         (queries, None, files)
     } else {
-        let dataset = cuemark_data::load(cuemark_data::find(name)?, root, &ReadOptions::default())?;
+        let dataset = cuemark_data::load(cuemark_data::find(name)?, root, &ReadOptions::default(), progress)?;
         let mut files: Vec<camino::Utf8PathBuf> =
             dataset.splits.iter().map(|split| split.file.clone().into()).collect();
         files.dedup();
@@ -69,7 +69,7 @@ fn splits(folder: &Utf8Path, name: &str, root: &Utf8Path, protocol: Protocol) ->
     };
     let made: MadeSplits = match (protocol, made_standard) {
         (_, Some(made)) => made,
-        (Protocol::Cd, None) => cd(&queries, &CdOptions::default())?,
+        (Protocol::Cd, None) => cd(&queries, &CdOptions::default(), progress)?,
         (Protocol::Centre, None) => centre(&queries, &CentreOptions::default())?,
         (Protocol::Own | Protocol::Standard, None) => {
             let problem = format!("`{name}` brings its own splits: leave `protocol` out");

@@ -7,12 +7,11 @@ use std::collections::{HashMap, VecDeque};
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Advise, Dialect, whole_message};
+use cuemark_core::{Advise, Dialect, Progress, whole_message};
 use cuemark_formats::{ReadError, Source};
 
 use super::account::{Account, CellAccount, State};
@@ -36,25 +35,8 @@ pub struct RunOptions<'a> {
     pub jobs: Option<usize>,
     /// Bytes that all cells together may have; `None` for four fifths of what is available.
     pub memory: Option<u64>,
-    /// Set from outside to end soon; what is finished stays.
-    pub stop: &'a AtomicBool,
     /// How a cell's process is made.
     pub launch: Launch<'a>,
-}
-
-/// Something that happened to a cell, by its position in the matrix.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Happening {
-    /// Its process began.
-    Began(usize),
-    /// It said how far it is.
-    Told(usize, Told),
-    /// It was set back for want of memory and will be resumed.
-    SetBack(usize),
-    /// It ended so.
-    Ended(usize, CellAccount),
-    /// The account could not be written.
-    NotWritten(String),
 }
 
 /// What a cell is expected to need before anybody has seen one like it.
@@ -68,12 +50,13 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Fills every cell that is not done, and says what became of each.
 ///
-/// A cell that fails is counted and the others go on. With `stop` set, running cells save their state and the rest does not
-/// begin. Running the same matrix again does what is left.
+/// A cell that fails is counted and the others go on. `progress` counts cells, has a part for each that runs, and says a
+/// line when one ends; once it is stopped, running cells save their state and the rest does not begin, which is no error.
+/// Running the same matrix again does what is left.
 ///
 /// # Errors
 /// When the matrix's folder cannot be written or holds notes that are not ours.
-pub fn run(expanded: &Expanded, options: &RunOptions<'_>, watch: &mut dyn FnMut(&Happening)) -> Result<Account> {
+pub fn run(expanded: &Expanded, options: &RunOptions<'_>, progress: &Progress) -> Result<Account> {
     let cells = &expanded.cells;
     let mut states = Vec::with_capacity(cells.len());
     let mut waiting = VecDeque::new();
@@ -103,9 +86,12 @@ pub fn run(expanded: &Expanded, options: &RunOptions<'_>, watch: &mut dyn FnMut(
     };
     let budget = options.memory.or_else(|| memory::available().map(|bytes| bytes / 5 * 4)).unwrap_or(u64::MAX);
     let (sender, receiver) = channel();
-    let runner =
-        Runner { cells, options, account, waiting, running: Vec::new(), needs, budget, sender, stopping: false };
-    runner.run(&receiver, watch)
+    progress.phase("cells", cells.len());
+    // Stopped or not, what was done before is done.
+    let _ = progress.advance(cells.len() - waiting.len());
+    let running = Vec::new();
+    let runner = Runner { cells, options, progress, account, waiting, running, needs, budget, sender, stopping: false };
+    runner.run(&receiver)
 }
 
 fn folder(out: &Utf8Path, cell: &Cell) -> Utf8PathBuf {
@@ -133,6 +119,8 @@ struct Running {
     stdin: Option<ChildStdin>,
     began: Instant,
     ended: Option<Ended>,
+    /// How far it is, as it says itself.
+    part: Progress,
     expected: u64,
     asked: Option<Instant>,
     set_back: bool,
@@ -141,6 +129,7 @@ struct Running {
 struct Runner<'a> {
     cells: &'a [Cell],
     options: &'a RunOptions<'a>,
+    progress: &'a Progress,
     account: Account,
     waiting: VecDeque<usize>,
     running: Vec<Running>,
@@ -151,28 +140,28 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    fn run(mut self, receiver: &Receiver<Heard>, watch: &mut dyn FnMut(&Happening)) -> Result<Account> {
+    fn run(mut self, receiver: &Receiver<Heard>) -> Result<Account> {
         let began = Instant::now();
         loop {
-            self.look_around(watch);
-            while !self.stopping && self.begin_one(watch) {}
+            self.look_around();
+            while !self.stopping && self.begin_one() {}
             self.account.wall_seconds = began.elapsed().as_secs_f64();
             if self.running.is_empty() {
                 break;
             }
             match receiver.recv_timeout(TICK) {
-                Ok(Heard::Line(position, line)) => self.hear(position, &line, watch),
-                Ok(Heard::Closed(position)) => self.end(position, watch),
+                Ok(Heard::Line(position, line)) => self.hear(position, &line),
+                Ok(Heard::Closed(position)) => self.end(position),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
         }
-        self.write(watch);
+        self.write();
         Ok(self.account)
     }
 
     /// Passes on the wish to stop, and keeps all cells together within the memory.
-    fn look_around(&mut self, watch: &mut dyn FnMut(&Happening)) {
-        if !self.stopping && self.options.stop.load(Ordering::Relaxed) {
+    fn look_around(&mut self) {
+        if !self.stopping && self.progress.is_stopped() {
             self.stopping = true;
             self.running.iter_mut().for_each(Running::ask_to_stop);
         }
@@ -194,13 +183,14 @@ impl Runner<'_> {
         {
             youngest.set_back = true;
             youngest.ask_to_stop();
-            watch(&Happening::SetBack(youngest.position));
+            let cell = &self.cells[youngest.position].name;
+            self.progress.say(format!("{cell}: set back for want of memory, goes on later"));
         }
     }
 
     /// Begins the first cell that may begin; `false` when none may.
-    fn begin_one(&mut self, watch: &mut dyn FnMut(&Happening)) -> bool {
-        self.fail_what_cannot_begin(watch);
+    fn begin_one(&mut self) -> bool {
+        self.fail_what_cannot_begin();
         if self.running.len() >= self.account.jobs {
             return false;
         }
@@ -213,17 +203,11 @@ impl Runner<'_> {
         };
         let Some(position) = self.waiting.remove(place) else { return false };
         match self.begin(position) {
-            Ok(running) => {
-                self.running.push(running);
-                watch(&Happening::Began(position));
+            Ok(running) => self.running.push(running),
+            Err(error) => {
+                let why = (whole_message(&error), error.advice_in(Dialect::Terminal));
+                self.note(position, State::Failed, 0.0, Some(why));
             }
-            Err(error) => self.note(
-                position,
-                State::Failed,
-                0.0,
-                Some((whole_message(&error), error.advice_in(Dialect::Terminal))),
-                watch,
-            ),
         }
         true
     }
@@ -242,7 +226,7 @@ impl Runner<'_> {
     }
 
     /// A cell that stands on a failed one fails with it.
-    fn fail_what_cannot_begin(&mut self, watch: &mut dyn FnMut(&Happening)) {
+    fn fail_what_cannot_begin(&mut self) {
         let failed = |need: &&String| self.state_of(need) == Some(State::Failed);
         let lost: Vec<(usize, String)> = self
             .waiting
@@ -251,7 +235,7 @@ impl Runner<'_> {
             .collect();
         for (position, need) in lost {
             self.waiting.retain(|other| *other != position);
-            self.note(position, State::Failed, 0.0, Some((format!("it stands on {need}, which failed"), None)), watch);
+            self.note(position, State::Failed, 0.0, Some((format!("it stands on {need}, which failed"), None)));
         }
     }
 
@@ -278,22 +262,27 @@ impl Runner<'_> {
             });
         }
         let expected = self.need(position);
-        Ok(Running { position, child, stdin, began, ended: None, expected, asked: None, set_back: false })
+        let part = self.progress.part(&cell.name);
+        Ok(Running { position, child, stdin, began, ended: None, part, expected, asked: None, set_back: false })
     }
 
-    fn hear(&mut self, position: usize, line: &str, watch: &mut dyn FnMut(&Happening)) {
+    fn hear(&mut self, position: usize, line: &str) {
         // A line that is not ours (a library that prints) is nobody's business.
         let Ok(told) = serde_json::from_str::<Told>(line) else { return };
-        if let Told::Ended(ended) = &told
-            && let Some(running) = self.running.iter_mut().find(|one| one.position == position)
-        {
-            running.ended = Some(ended.clone());
+        let Some(running) = self.running.iter_mut().find(|one| one.position == position) else { return };
+        match told {
+            Told::Working { phase, done, of } => {
+                if running.part.look().phase != phase {
+                    running.part.phase(phase, 0);
+                }
+                running.part.set(done, of);
+            }
+            Told::Ended(ended) => running.ended = Some(ended),
         }
-        watch(&Happening::Told(position, told));
     }
 
     /// The process has closed its output: sees how it ended.
-    fn end(&mut self, position: usize, watch: &mut dyn FnMut(&Happening)) {
+    fn end(&mut self, position: usize) {
         let Some(place) = self.running.iter().position(|one| one.position == position) else { return };
         let mut running = self.running.remove(place);
         drop(running.stdin.take());
@@ -329,28 +318,24 @@ impl Runner<'_> {
             // Its time is work that was lost, not the matrix's own.
             self.account.work_seconds += seconds;
         }
-        self.note(position, state, seconds, why, watch);
+        self.note(position, state, seconds, why);
     }
 
-    fn note(
-        &mut self,
-        position: usize,
-        state: State,
-        seconds: f64,
-        why: Option<(String, Option<String>)>,
-        watch: &mut dyn FnMut(&Happening),
-    ) {
+    fn note(&mut self, position: usize, state: State, seconds: f64, why: Option<(String, Option<String>)>) {
         let (why, hint) = why.map_or((None, None), |(why, hint)| (Some(why), hint));
         let account = CellAccount { cell: self.cells[position].name.clone(), state, seconds, why, hint };
-        self.account.cells[position] = account.clone();
-        watch(&Happening::Ended(position, account));
-        self.write(watch);
+        let because = account.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        self.progress.say(format!("{} in {seconds:.0} s: {state}{because}", account.cell));
+        self.account.cells[position] = account;
+        // A matrix that was stopped goes on until its cells have saved their state.
+        let _ = self.progress.advance(1);
+        self.write();
     }
 
     /// On a full disk the account is still printed, so this is no reason to stop.
-    fn write(&self, watch: &mut dyn FnMut(&Happening)) {
+    fn write(&self) {
         if let Err(error) = self.account.write(self.options.out) {
-            watch(&Happening::NotWritten(whole_message(&error)));
+            self.progress.say(format!("the account could not be written: {}", whole_message(&error)));
         }
     }
 }

@@ -1,12 +1,10 @@
 //! Filling one cell: train, answer, score. What is finished is not done again.
 
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use camino::Utf8Path;
-use cuemark_core::{Predictions, QueryPredictions, Split, Task, Truth, VideoId};
+use cuemark_core::{Predictions, Progress, QueryPredictions, Seen, Split, Task, Truth, VideoId};
 use cuemark_data::{ReadOptions, read_truth};
 use cuemark_features::FeatureVariant;
 use cuemark_formats::{
@@ -16,7 +14,7 @@ use cuemark_metrics::{Metric, MetricName, Overrides, Plan, Preset};
 use cuemark_protocols::baselines::{self, Training};
 use cuemark_tensor::Device;
 use cuemark_text::variants::{Mask, Variant, apply};
-use cuemark_train::{Event, PredictOptions, RunFile, RunFolder, Start, TrainOptions, Trained, train};
+use cuemark_train::{PredictOptions, RunFile, RunFolder, Start, TrainOptions, Trained, train};
 use serde::{Deserialize, Serialize};
 
 use super::cell::{Answerer, Asked, Cell};
@@ -29,18 +27,11 @@ use crate::{BenchError, Result};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "at")]
 pub enum Told {
-    /// It trains.
-    Training {
+    /// It works.
+    Working {
+        /// At what: training, or a test.
+        phase: String,
         /// Steps done.
-        step: usize,
-        /// Of so many.
-        steps: usize,
-    },
-    /// It answers.
-    Answering {
-        /// The test.
-        test: String,
-        /// Pairs of query and video done.
         done: usize,
         /// Of so many.
         of: usize,
@@ -49,18 +40,25 @@ pub enum Told {
     Ended(Ended),
 }
 
+impl Told {
+    /// Where the work on a cell is.
+    pub fn of(seen: Seen) -> Self {
+        Self::Working { phase: seen.phase.into_owned(), done: seen.done, of: seen.total }
+    }
+}
+
 /// How the work on a cell ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "ended")]
 pub enum Ended {
     /// Everything is there.
     Done {
-        /// **Seconds** of this sitting.
+        /// **Seconds** of this session.
         seconds: f64,
     },
     /// It was asked to stop; what is finished is kept.
     Stopped {
-        /// **Seconds** of this sitting.
+        /// **Seconds** of this session.
         seconds: f64,
     },
     /// Something is wrong.
@@ -77,8 +75,6 @@ pub enum Ended {
 pub struct WorkOptions {
     /// What it computes on.
     pub device: Device,
-    /// Set from outside to end the work soon; it can be taken up again.
-    pub stop: Arc<AtomicBool>,
     /// Whether a run of other settings in its folder may be replaced.
     pub overwrite: Overwrite,
 }
@@ -86,24 +82,29 @@ pub struct WorkOptions {
 /// Answers per query where neither the matrix nor the metrics say.
 const USUAL_ANSWERS: usize = 10;
 
-/// Fills the cell that `folder` describes.
+/// Fills the cell that `folder` describes. `progress` has a phase for the training and one for each test; stopped, the work
+/// ends soon, which is no error, and can be taken up again.
 ///
 /// # Errors
 /// Whatever training, answering and scoring can say; what is finished by then is kept.
-pub fn work(folder: &Utf8Path, options: &WorkOptions, tell: &mut dyn FnMut(&Told)) -> Result<Ended> {
+pub fn work(folder: &Utf8Path, options: &WorkOptions, progress: &Progress) -> Result<Ended> {
     let began = Instant::now();
     let cell = super::notes::read_cell(folder)?;
-    let mut sitting = Sitting { cell: &cell, folder, options, tell, trained: None };
-    let ended = sitting.run()?;
+    let mut session = Session { cell: &cell, folder, options, progress, trained: None };
+    let ended = match session.run() {
+        Err(error) if error.is_stopped() => false,
+        ended => ended?,
+    };
     let seconds = began.elapsed().as_secs_f64();
     Ok(if ended { Ended::Done { seconds } } else { Ended::Stopped { seconds } })
 }
 
-struct Sitting<'a> {
+/// One uninterrupted stretch of work on a cell.
+struct Session<'a> {
     cell: &'a Cell,
     folder: &'a Utf8Path,
     options: &'a WorkOptions,
-    tell: &'a mut dyn FnMut(&Told),
+    progress: &'a Progress,
     /// The model, once a test has asked for it.
     trained: Option<Trained>,
 }
@@ -116,7 +117,7 @@ struct Answered {
     ms_per_query: Option<f64>,
 }
 
-impl Sitting<'_> {
+impl Session<'_> {
     /// `false` when it was asked to stop.
     fn run(&mut self) -> Result<bool> {
         let began = Instant::now();
@@ -133,7 +134,7 @@ impl Sitting<'_> {
             if done.holds(self.folder, test, &print) {
                 continue;
             }
-            if self.stopped() {
+            if self.progress.is_stopped() {
                 return Ok(false);
             }
             let evaluation = self.test(test, &note)?;
@@ -145,10 +146,6 @@ impl Sitting<'_> {
         done.peak_mib = super::memory::own_peak_mib().or(done.peak_mib);
         done.write(self.folder)?;
         Ok(true)
-    }
-
-    fn stopped(&self) -> bool {
-        self.options.stop.load(Ordering::Relaxed)
     }
 
     /// Trains a model to its end; `false` when it was asked to stop before.
@@ -174,22 +171,9 @@ impl Sitting<'_> {
             *note = TrainedNote::default();
         }
         note.print = print;
-        let options = TrainOptions {
-            device: self.options.device.clone(),
-            folder: RunFolder::new(self.folder),
-            start,
-            stop: Arc::clone(&self.options.stop),
-        };
-        let (mut steps, tell) = (0, &mut self.tell);
-        let outcome = train(&run, &options, &mut |event| match event {
-            Event::Started { parameters, steps: all, done, .. } => {
-                steps = *all;
-                note.parameters = Some(*parameters as u64);
-                tell(&Told::Training { step: *done, steps });
-            }
-            Event::Step { step, .. } => tell(&Told::Training { step: *step, steps }),
-            Event::Evaluated(_) | Event::Stopped { .. } => {}
-        })?;
+        let options = TrainOptions { device: self.options.device.clone(), folder: RunFolder::new(self.folder), start };
+        let outcome = train(&run, &options, self.progress)?;
+        note.parameters = Some(outcome.begun.parameters as u64);
         note.seconds += outcome.seconds;
         note.steps = outcome.steps;
         note.best = outcome.best;
@@ -200,7 +184,7 @@ impl Sitting<'_> {
 
     /// Answers and scores one test; the file that its evaluation is stored in.
     fn test(&mut self, test: &Asked, note: &TrainedNote) -> Result<String> {
-        (self.tell)(&Told::Answering { test: test.name.clone(), done: 0, of: 0 });
+        self.progress.phase(test.name.clone(), 0);
         let split = self.split(&test.split)?;
         let plan = plan(test)?;
         let asked = Split { queries: rewritten(test.text, &split.queries)?, ..split.clone() };
@@ -211,7 +195,7 @@ impl Sitting<'_> {
         file.finish()?;
         let about = self.about(test, &split, note, answered.ms_per_query);
         let measure = Measure { plan, out_of_reach: answered.out_of_reach, ..Measure::default() };
-        let evaluated = measure.run(about, &split.queries, &answered.predictions)?;
+        let evaluated = measure.run(about, &split.queries, &answered.predictions, self.progress)?;
         // Every cell of a matrix asks the same queries, which are kept once for all of them.
         if let Some(cells) = self.folder.parent() {
             report::store_truth(&cells.join("truths"), &split.queries)?;
@@ -240,8 +224,7 @@ impl Sitting<'_> {
             }
             Answerer::Baseline => {
                 let training = self.split(&self.cell.data.train)?;
-                let fitted = Training { truths: &training.queries, first_verb: &first_verb };
-                let baseline = baselines::find(&self.cell.model)?.fit(&fitted)?;
+                let baseline = baselines::find(&self.cell.model)?.fit(&Training::of(&training.queries))?;
                 Ok(plain(baseline.predict(&split.queries, answers, self.cell.seed)?))
             }
             Answerer::Model { .. } => {
@@ -278,11 +261,8 @@ impl Sitting<'_> {
                 Footage::Zeroed => Some(FeatureVariant::Zeroed),
             },
         };
-        let tell = &mut self.tell;
         let began = Instant::now();
-        let predicted = trained.predict(split, &options, &mut |done, of| {
-            tell(&Told::Answering { test: test.name.clone(), done, of });
-        })?;
+        let predicted = trained.predict(split, &options, self.progress)?;
         let milliseconds = 1e3 * began.elapsed().as_secs_f64();
         let reach = predicted.out_of_reach;
         Ok(Answered {
@@ -330,11 +310,6 @@ impl Sitting<'_> {
             ..About::default()
         }
     }
-}
-
-/// The first verb of a sentence, in its base form.
-fn first_verb(sentence: &str) -> Option<String> {
-    cuemark_text::first_verb(sentence).map(|verb| verb.lemma)
 }
 
 /// What a test measures; `None` leaves it to the report.

@@ -123,12 +123,14 @@ impl Misses {
 
 #[cfg(test)]
 mod tests {
+    use cuemark_core::Progress;
+
     use super::*;
     use crate::report::testing::{answers, truths};
     use crate::report::{About, Measure};
 
     fn run(truths: &[Truth], spans: impl Fn(usize) -> Vec<(f64, f64)>) -> Evaluated {
-        Measure::default().run(About::default(), truths, &answers(truths, spans)).unwrap()
+        Measure::default().run(About::default(), truths, &answers(truths, spans), &Progress::new()).unwrap()
     }
 
     #[test]

@@ -1,17 +1,18 @@
 //! The baselines that never look at a video, scored like everybody else.
 
-use cuemark_core::Truth;
+use cuemark_core::{Progress, Truth};
 use cuemark_protocols::baselines::{BASELINES, Needs, Training};
 
 use super::about::{About, Answerer};
 use super::evaluated::Evaluated;
-use super::measure::{Measure, first_verb};
+use super::measure::Measure;
 use crate::Result;
 
 /// Answers that a baseline draws for each query, where it draws.
 const ANSWERS: usize = 5;
 
 /// Scores every baseline on `truths` under the place that `about` names; without training queries only those that need none.
+/// `progress` counts queries and resamples.
 ///
 /// # Errors
 /// When a query is about no single video or a duration is not known.
@@ -21,10 +22,11 @@ pub fn score_baselines(
     train: &[Truth],
     measure: &Measure,
     seed: u64,
+    progress: &Progress,
 ) -> Result<Vec<Evaluated>> {
     let fitting = BASELINES.iter().filter(|card| card.needs == Needs::Nothing || !train.is_empty());
     let scored = fitting.map(|card| {
-        let baseline = card.fit(&Training { truths: train, first_verb: &first_verb })?;
+        let baseline = card.fit(&Training::of(train))?;
         let predictions = baseline.predict(truths, ANSWERS, seed)?;
         let about = About {
             model: card.name.to_owned(),
@@ -35,7 +37,7 @@ pub fn score_baselines(
             split: about.split.clone(),
             ..About::default()
         };
-        measure.run(about, truths, &predictions)
+        measure.run(about, truths, &predictions, progress)
     });
     scored.collect()
 }

@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use super::entry::Entry;
 use super::estimate::Estimate;
-use super::measure::first_verb;
 
 /// Classes that a breakdown shows at most, the most frequent ones.
 const CLASSES: usize = 12;
@@ -45,7 +44,7 @@ pub(super) struct Division {
 /// How `truths` divide, for every grouping that makes at least two classes.
 pub(super) fn divisions(truths: &[Truth]) -> Vec<Division> {
     let of = |by: &Grouping| {
-        let class_of = |truth: &Truth| by.class_of(truth, &first_verb);
+        let class_of = |truth: &Truth| by.class_of(truth);
         let classes: Vec<Option<String>> = truths.par_iter().map(class_of).collect();
         let mut members: IndexMap<String, Vec<usize>> = IndexMap::new();
         for (position, class) in classes.into_iter().enumerate() {

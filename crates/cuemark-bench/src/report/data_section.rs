@@ -1,12 +1,11 @@
 //! What a dataset invites: where its moments lie, how far one gets without looking, what people reach.
 
-use cuemark_core::{NormSpan, Split};
+use cuemark_core::{NormSpan, Progress, Split};
 use cuemark_protocols::human_ceiling::HumanCeiling;
 use cuemark_protocols::splits::audit::{AuditReport, audit};
 use serde::Serialize;
 
 use super::heat::{HeatMap, true_spans};
-use super::measure::first_verb;
 use crate::{BenchError, Result};
 
 /// Bins of the histogram of lengths.
@@ -44,8 +43,15 @@ impl DataSection {
     /// Examines the splits of a dataset; those without moments or without durations are left out and named.
     ///
     /// # Errors
-    /// When no split is left, and those of the audit.
-    pub fn of(dataset: &str, title: &str, splits: &[Split], people: Option<HumanCeiling>, seed: u64) -> Result<Self> {
+    /// When no split is left, it was stopped, and those of the audit.
+    pub fn of(
+        dataset: &str,
+        title: &str,
+        splits: &[Split],
+        people: Option<HumanCeiling>,
+        seed: u64,
+        progress: &Progress,
+    ) -> Result<Self> {
         let mut notes = Vec::new();
         let mut usable: Vec<Split> = Vec::new();
         for split in splits {
@@ -57,7 +63,7 @@ impl DataSection {
         if usable.is_empty() {
             return Err(BenchError::Nothing { problem: "no split has moments and durations" });
         }
-        let audit = audit(&usable, &first_verb, seed)?;
+        let audit = audit(&usable, seed, progress)?;
         let spans = |split: &Split| true_spans(&split.queries).collect::<Vec<NormSpan>>();
         let maps = usable.iter().map(|split| HeatMap::of(split.name.clone(), true_spans(&split.queries))).collect();
         let lengths = usable.iter().map(|split| Lengths::of(&split.name, &spans(split))).collect();

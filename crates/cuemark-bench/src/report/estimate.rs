@@ -1,5 +1,6 @@
 //! A number with how far to trust it.
 
+use cuemark_core::Progress;
 use cuemark_metrics::{Bootstrap, Column, Metric, MetricName, PairedComparison, compare};
 use serde::Serialize;
 
@@ -85,7 +86,9 @@ impl Estimate {
 pub(super) fn paired(a: Vec<f64>, b: Vec<f64>) -> Option<(Estimate, f64)> {
     let column = |scores| Column::derived(MetricName::from(Metric::MeanIou), scores);
     let how = Bootstrap { resamples: RESAMPLES, ..Bootstrap::default() };
-    let PairedComparison { difference, interval, p_value, .. } = compare(&column(a), &column(b), how)?;
+    // A progress that nobody else holds is never stopped.
+    let compared = compare(&column(a), &column(b), how, &Progress::new()).ok().flatten()?;
+    let PairedComparison { difference, interval, p_value, .. } = compared;
     Some((Estimate { value: difference, low: interval.low, high: interval.high }, p_value))
 }
 

@@ -1,7 +1,9 @@
 //! Scoring predictions once, with everything that a report will ask for later.
 
-use cuemark_core::{Predictions, QueryId, QueryPredictions, Task, Truth};
-use cuemark_metrics::{Bootstrap, Evaluation, Metric, MetricName, Overrides, Plan, Preset, evaluate, intervals};
+use cuemark_core::{Predictions, Progress, QueryId, QueryPredictions, Task, Truth};
+use cuemark_metrics::{
+    Bootstrap, EvalError, Evaluation, Metric, MetricName, Overrides, Plan, Preset, evaluate, intervals,
+};
 use rustc_hash::FxHashMap;
 
 use super::about::About;
@@ -25,14 +27,20 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Scores `predictions` against `truths`.
+    /// Scores `predictions` against `truths`. `progress` counts queries and resamples.
     ///
     /// # Errors
-    /// Those of the evaluator: ids that are not unique, a metric that the files do not allow.
-    pub fn run(&self, about: About, truths: &[Truth], predictions: &Predictions) -> Result<Evaluated> {
+    /// Those of the evaluator: ids that are not unique, a metric that the files do not allow; when it was stopped.
+    pub fn run(
+        &self,
+        about: About,
+        truths: &[Truth],
+        predictions: &Predictions,
+        progress: &Progress,
+    ) -> Result<Evaluated> {
         let plan = self.plan.clone().unwrap_or_else(|| usual_plan(truths));
-        let evaluation = evaluate(&plan, truths, predictions, &first_verb)?;
-        let bounds = intervals(&evaluation.columns, self.bootstrap);
+        let evaluation = evaluate(&plan, truths, predictions, progress)?;
+        let bounds = intervals(&evaluation.columns, self.bootstrap, progress).map_err(EvalError::from)?;
         let metrics = evaluation.columns.iter().zip(bounds).filter_map(|(column, bounds)| {
             let measured = Measured {
                 value: column.mean()?,
@@ -76,11 +84,6 @@ pub fn usual_plan(truths: &[Truth]) -> Plan {
     let discounted = THRESHOLDS.map(|m| Metric::DiscountedRecall { n: 1, m }).into_iter().filter(|_| timed);
     let metrics: Vec<MetricName> = recalls.chain(discounted).chain([Metric::MeanIou]).map(MetricName::from).collect();
     Plan::plain(metrics, Overrides::default())
-}
-
-/// The first verb of a sentence, in its base form.
-pub(super) fn first_verb(sentence: &str) -> Option<String> {
-    cuemark_text::first_verb(sentence).map(|verb| verb.lemma)
 }
 
 fn conventions(plan: &Plan, evaluation: &Evaluation) -> Vec<String> {
@@ -129,7 +132,7 @@ mod tests {
         // The truth of query 0 is 10 to 20 s of 40.
         let truths = truths(1);
         let predictions = answers(&truths, |_| vec![(0.0, 5.0), (10.0, 20.0)]);
-        let evaluated = Measure::default().run(About::default(), &truths, &predictions).unwrap();
+        let evaluated = Measure::default().run(About::default(), &truths, &predictions, &Progress::new()).unwrap();
         assert_eq!((evaluated.first.iou.get(0), evaluated.first.reach.get(0)), (Some(0.0), Some(1.0)));
         assert_eq!((evaluated.first.start.get(0), evaluated.first.end.get(0)), (Some(0.0), Some(5.0)));
         assert_eq!(evaluated.metrics["R@1,IoU=0.5"].value, 0.0);
@@ -141,7 +144,7 @@ mod tests {
         let truths = truths(2);
         let mut predictions = answers(&truths, |_| vec![(10.0, 20.0)]);
         predictions.tasks[0].queries.pop();
-        let evaluated = Measure::default().run(About::default(), &truths, &predictions).unwrap();
+        let evaluated = Measure::default().run(About::default(), &truths, &predictions, &Progress::new()).unwrap();
         assert_eq!((evaluated.first.start.get(1), evaluated.first.iou.get(1)), (None, Some(0.0)));
         assert_eq!(evaluated.missing, 1);
         assert!(evaluated.fault().is_none());

@@ -166,7 +166,7 @@ fn entries(folder: &Utf8Path) -> Result<Vec<Utf8PathBuf>> {
 
 #[cfg(test)]
 mod tests {
-    use cuemark_core::{Advise as _, Dialect};
+    use cuemark_core::{Advise as _, Dialect, Progress};
 
     use super::*;
     use crate::report::testing::{answers, truths};
@@ -182,7 +182,7 @@ mod tests {
         let truths = truths(n);
         let predictions = answers(&truths, |n| vec![(10.0 + n as f64 / 7.0, 21.0)]);
         let about = About { model: "m".into(), split: "test".into(), ..About::default() };
-        let evaluated = Measure::default().run(about, &truths, &predictions).unwrap();
+        let evaluated = Measure::default().run(about, &truths, &predictions, &Progress::new()).unwrap();
         (truths, evaluated)
     }
 

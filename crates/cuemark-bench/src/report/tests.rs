@@ -2,7 +2,7 @@
 
 use super::testing::{answers, truths};
 use super::*;
-use cuemark_core::{Rng, Truth};
+use cuemark_core::{Progress, Rng, Truth};
 
 fn about(model: &str) -> About {
     About { model: model.into(), kind: Answerer::Model, dataset: "d".into(), split: "test".into(), ..About::default() }
@@ -20,7 +20,7 @@ fn near(truths: &[Truth], noise: f64, seed: u64) -> cuemark_core::Predictions {
 
 fn scored(about: About, truths: &[Truth], predictions: &cuemark_core::Predictions) -> Evaluated {
     let bootstrap = cuemark_metrics::Bootstrap { resamples: 200, ..cuemark_metrics::Bootstrap::default() };
-    Measure { bootstrap, ..Measure::default() }.run(about, truths, predictions).unwrap()
+    Measure { bootstrap, ..Measure::default() }.run(about, truths, predictions, &Progress::new()).unwrap()
 }
 
 fn report(evaluated: Vec<Evaluated>, truths: &[Truth]) -> Report {
@@ -130,7 +130,7 @@ fn blind_baselines_are_the_bar_that_a_method_must_clear() {
     for (k, truth) in truths.iter_mut().enumerate() {
         truth.moments[0].moment.span = cuemark_core::Span::new(place(k), place(k) + 3.0).unwrap();
     }
-    let blind = score_baselines(&about(""), &truths, &truths, &Measure::default(), 0).unwrap();
+    let blind = score_baselines(&about(""), &truths, &truths, &Measure::default(), 0, &Progress::new()).unwrap();
     assert_eq!(blind.len(), 5);
     let mut evaluated = vec![
         scored(about("oracle"), &truths, &answers(&truths, |k| vec![(place(k), place(k) + 3.0)])),

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::input::Force;
 use crate::matrix_run::{self, Left, Settings};
 use crate::output::{self, Outcome, Print, say};
-use crate::stop;
+use crate::progress::watched;
 
 /// Run a matrix: datasets × protocols × models × features × seeds.
 ///
@@ -59,7 +59,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if let Some(folder) = &args.cell {
-        let ended = matrix_run::fill_cell(folder, &args.device, args.force.overwrite(), stop::on_ctrl_c());
+        let ended = matrix_run::fill_cell(folder, &args.device, args.force.overwrite());
         let outcome = Outcome::ok("");
         return Ok(if matches!(ended, Ended::Failed { .. }) { outcome.with_problems() } else { outcome });
     }
@@ -81,9 +81,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         memory: args.memory,
         device: &args.device,
         overwrite: args.force.overwrite(),
-        stop: stop::on_ctrl_c(),
     };
-    let account = matrix_run::fill(&matrix, &expanded, &settings)?;
+    let account = watched("cells", |progress| matrix_run::fill(&matrix, &expanded, &settings, progress))?;
     let Left { results, report, whole } = matrix_run::write_all(&matrix, &expanded, &account, &out);
     let value = json!({
         "matrix": matrix.name,

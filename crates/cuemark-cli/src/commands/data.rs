@@ -12,9 +12,9 @@ use cuemark_formats::{Source, WholeFile, write_truth};
 use cuemark_protocols::splits::audit;
 use serde_json::{Value, json};
 
-use crate::commands::eval::first_verb;
 use crate::input::{BadRows, Force};
 use crate::output::{self, Outcome, Print, thousands};
+use crate::progress::watched;
 
 /// Read, check, describe and convert the public datasets.
 #[derive(Debug, Subcommand)]
@@ -110,7 +110,8 @@ impl FolderArgs {
     fn load(&self, name: &str) -> anyhow::Result<Dataset> {
         let durations = self.durations.as_ref().map(|path| Durations::read(&Source::new(path))).transpose()?;
         let options = ReadOptions { bad_rows: self.bad_rows.into(), durations: durations.map(Arc::new) };
-        Ok(load(find(name)?, &self.root, &options)?)
+        let card = find(name)?;
+        watched("reading", |progress| load(card, &self.root, &options, progress))
     }
 }
 
@@ -128,7 +129,7 @@ pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
             note_dataset(&dataset);
             let figures = stats(&dataset, &cuemark_text::verbs);
             if let Some(folder) = plots {
-                for path in audit::draw(&dataset.splits, &first_verb, &folder, force.overwrite())? {
+                for path in audit::draw(&dataset.splits, &folder, force.overwrite())? {
                     output::say(&format!("drew {path}"));
                 }
             }

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::extract;
 use crate::input::Force;
 use crate::output::{self, Outcome, Print, thousands};
-use crate::progress;
+use crate::progress::watched;
 
 /// Videos with something wrong that are named one by one.
 const NAMED: usize = 10;
@@ -187,10 +187,7 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
 fn info(store: &Utf8Path, source: &SourceArgs, time: &TimeArgs, print: Print) -> anyhow::Result<Outcome> {
     let (row_time, durations) = time.read()?;
     let source = open(store, &OpenOptions { row_time, durations, ..source.options() })?;
-    let total = source.streams().iter().map(|stream| source.videos(stream).len()).sum();
-    let bar = progress::bar(total, "reading");
-    let found = survey(source.as_ref(), &|| bar.inc(1))?;
-    bar.finish_and_clear();
+    let found = watched("reading", |progress| survey(source.as_ref(), progress))?;
     let outcome = print.result(&json!({ "streams": found }), || info_text(store, &found))?;
     Ok(if found.iter().all(StreamSurvey::is_sound) { outcome } else { outcome.with_problems() })
 }
@@ -269,10 +266,7 @@ fn run_convert(args: &Convert) -> anyhow::Result<Outcome> {
         overwrite,
         pca: pca.clone(),
     };
-    let total = source.streams().iter().map(|stream| source.videos(stream).len()).max().unwrap_or_default();
-    let bar = progress::bar(total, "converting");
-    let report = convert(source.as_ref(), &args.out, &options, &|| bar.inc(1))?;
-    bar.finish_and_clear();
+    let report = watched("converting", |progress| convert(source.as_ref(), &args.out, &options, progress))?;
     let kept =
         pca.as_ref().map(|pca| json!({ "components": pca.components(), "kept": pca.kept(), "rows": pca.rows() }));
     let told = json!({ "store": args.out, "converted": report, "pca": kept });
@@ -351,13 +345,10 @@ fn run_compare(paths: [&Utf8PathBuf; 2], source: &SourceArgs, worst: usize, prin
     if shared.is_empty() {
         bail!("no stream in common: {} and {}", a.streams().join(", "), b.streams().join(", "));
     }
-    let total = shared.iter().map(|stream| a.videos(stream).len()).sum();
-    let bar = progress::bar(total, "comparing");
-    let compared = shared
-        .iter()
-        .map(|stream| compare(a.as_ref(), b.as_ref(), stream, &|| bar.inc(1)))
-        .collect::<Result<Vec<Comparison>, _>>()?;
-    bar.finish_and_clear();
+    let compared = watched("comparing", |progress| {
+        let compared = shared.iter().map(|stream| compare(a.as_ref(), b.as_ref(), stream, progress));
+        compared.collect::<Result<Vec<Comparison>, _>>()
+    })?;
     print.result(&json!({ "streams": compared }), || {
         compared.iter().map(|comparison| comparison_text(comparison, worst)).collect::<Vec<_>>().join("\n\n")
     })

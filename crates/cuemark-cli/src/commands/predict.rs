@@ -8,10 +8,9 @@ use cuemark_protocols::baselines::{self, BASELINES, Needs, Training};
 use cuemark_train::{Among, FirstStage, PredictOptions, RunFolder, Trained};
 use serde_json::json;
 
-use crate::commands::eval::first_verb;
 use crate::input::{Force, OptionalTruthArgs, note_faults};
 use crate::output::{Outcome, Print, thousands};
-use crate::progress;
+use crate::progress::watched;
 
 /// Answer queries with a trained model, or without looking at a video.
 ///
@@ -145,12 +144,7 @@ fn with_model(args: &Args, run: &Utf8PathBuf) -> anyhow::Result<Outcome> {
         }
         None => None,
     };
-    let bar = progress::bar(split.queries.len(), "answering");
-    let predicted = trained.predict_after(&split, &options, first.as_ref(), &mut |done, all| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-    })?;
-    bar.finish_and_clear();
+    let predicted = watched("answering", |progress| trained.predict_after(&split, &options, first.as_ref(), progress))?;
     write(args, &predicted.predictions)?;
     let reach = predicted.out_of_reach;
     let queries = split.queries.len();
@@ -192,7 +186,7 @@ fn with_baseline(args: &Args, baseline: &str) -> anyhow::Result<Outcome> {
         }
         None => Vec::new(),
     };
-    let baseline = card.fit(&Training { truths: &train, first_verb: &first_verb })?;
+    let baseline = card.fit(&Training::of(&train))?;
     let predictions = baseline.predict(&split.queries, args.answers.unwrap_or(BASELINE_ANSWERS), args.seed)?;
     write(args, &predictions)?;
     let queries = split.queries.len();

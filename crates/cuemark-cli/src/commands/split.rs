@@ -9,9 +9,9 @@ use cuemark_protocols::splits::{
 };
 
 use crate::commands::data::{DatasetFlags, note_dataset};
-use crate::commands::eval::first_verb;
 use crate::input::Force;
 use crate::output::{self, Outcome, Print, percent, thousands};
+use crate::progress::watched;
 
 /// Splits that expose bias.
 #[derive(Debug, Subcommand)]
@@ -118,10 +118,10 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
     match action {
         Action::Make(args) => make(args),
         Action::Audit { dir, plots, seed, print, force } => {
-            let splits = read_folder(dir)?;
-            let report = audit::audit(&splits, &first_verb, *seed)?;
+            let splits = watched("reading", |progress| read_folder(dir, progress))?;
+            let report = watched("auditing", |progress| audit::audit(&splits, *seed, progress))?;
             if let Some(folder) = plots {
-                for path in audit::draw(&splits, &first_verb, folder, force.overwrite())? {
+                for path in audit::draw(&splits, folder, force.overwrite())? {
                     output::say(&format!("drew {path}"));
                 }
             }
@@ -136,9 +136,8 @@ fn make(args: &Make) -> anyhow::Result<Outcome> {
     note_dataset(&dataset);
     let seed = args.seed;
     let made = match args.protocol {
-        Protocol::Cd => cd(
-            &dataset.all().queries,
-            &CdOptions {
+        Protocol::Cd => {
+            let options = CdOptions {
                 ood_share: args.ood_share,
                 ood_cut: match args.ood_cut {
                     CutArg::Final => OodCut::Final,
@@ -150,8 +149,9 @@ fn make(args: &Make) -> anyhow::Result<Outcome> {
                 },
                 max_ood_length: args.max_ood_length,
                 seed,
-            },
-        )?,
+            };
+            watched("splitting", |progress| cd(&dataset.all().queries, &options, progress))?
+        }
         Protocol::Centre => {
             let centre_of = match args.centre {
                 CentreArg::Video => Centre::Video,

@@ -1,12 +1,13 @@
 //! `cuemark train`: a run file in, a run folder out.
 
 use camino::Utf8PathBuf;
-use cuemark_train::{Event, Override, RunFile, RunFolder, Start, TrainOptions, train};
-use indicatif::{ProgressBar, ProgressStyle};
+use cuemark_core::text::{percent, thousands};
+use cuemark_train::{Override, RunFile, RunFolder, Start, TrainOptions, train};
 use serde_json::json;
 
 use crate::input::Force;
-use crate::output::{Outcome, Print, percent, say, thousands};
+use crate::output::{Outcome, Print, say};
+use crate::progress::watched;
 
 /// Train a model.
 ///
@@ -46,15 +47,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         format!("out/{}-{stem}-seed{}", run.model, run.train.seed).into()
     }));
     let start = if args.resume { Start::Resume } else { Start::Fresh(args.force.overwrite()) };
-    let options = TrainOptions {
-        device: cuemark_tensor::device(&args.device)?,
-        folder: folder.clone(),
-        start,
-        stop: crate::stop::on_ctrl_c(),
-    };
-    let mut told = Told::default();
-    let outcome = train(&run, &options, &mut |event| told.tell(event))?;
-    told.bar.finish_and_clear();
+    let options = TrainOptions { device: cuemark_tensor::device(&args.device)?, folder: folder.clone(), start };
+    let outcome = watched("training", |progress| train(&run, &options, progress))?;
     if outcome.stopped {
         say(&format!("stopped after step {}; `cuemark train {} --resume` goes on", outcome.steps, args.run));
     }
@@ -108,55 +102,4 @@ fn from_environment() -> Vec<Override> {
 fn from_flag(set: &str) -> anyhow::Result<Override> {
     let (key, value) = set.split_once('=').ok_or_else(|| anyhow::anyhow!("`--set {set}`: expected KEY=VALUE"))?;
     Ok(Override { key: key.trim().to_owned(), value: value.trim().to_owned(), origin: format!("--set {set}") })
-}
-
-/// Progress on a terminal, a line per evaluation everywhere.
-struct Told {
-    bar: ProgressBar,
-}
-
-impl Default for Told {
-    fn default() -> Self {
-        Self { bar: ProgressBar::hidden() }
-    }
-}
-
-impl Told {
-    fn tell(&mut self, event: &Event) {
-        match event {
-            Event::Started { parameters, examples, out_of_reach, steps, done } => {
-                say(&format!(
-                    "{} parameters, {} examples, {} steps",
-                    thousands(*parameters),
-                    thousands(*examples),
-                    thousands(*steps)
-                ));
-                if out_of_reach.past_the_end + out_of_reach.too_short > 0 {
-                    say(&format!(
-                        "out of reach: {} of {} moments begin past the clips that the model sees (left out), {} are shorter than half a clip",
-                        out_of_reach.past_the_end, out_of_reach.moments, out_of_reach.too_short
-                    ));
-                }
-                let template = "{wide_bar} {human_pos}/{human_len} loss {msg} {per_sec} {eta} left";
-                self.bar = ProgressBar::new(*steps as u64).with_position(*done as u64);
-                if let Ok(style) = ProgressStyle::with_template(template) {
-                    self.bar.set_style(style);
-                }
-                self.bar.reset_eta();
-            }
-            Event::Step { step, loss, throughput } => {
-                self.bar.set_position(*step as u64);
-                self.bar.set_message(format!("{loss:.4}, {throughput:.0} queries/s"));
-            }
-            Event::Evaluated(evaluated) => {
-                let metrics: Vec<String> =
-                    evaluated.metrics.iter().map(|(name, value)| format!("{name} {}", percent(*value))).collect();
-                let mark = if evaluated.best { " (best)" } else { "" };
-                self.bar.suspend(|| {
-                    say(&format!("epoch {:.2}, {}: {}{mark}", evaluated.epoch, evaluated.split, metrics.join(", ")));
-                });
-            }
-            Event::Stopped { .. } => {}
-        }
-    }
 }

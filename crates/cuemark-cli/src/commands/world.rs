@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Subcommand;
-use cuemark_core::{Extra, Prediction, Predictions, QueryPredictions, Truth};
+use cuemark_core::{Extra, Prediction, Predictions, Progress, QueryPredictions, Truth};
 use cuemark_formats::{Source, read_truth};
 use cuemark_protocols::pools::calibration::{Shares, by_share};
 use cuemark_protocols::pools::{self, PoolSettings};
@@ -14,11 +14,10 @@ use cuemark_world::{
 };
 use serde_json::json;
 
-use crate::commands::eval::first_verb;
 use crate::commands::pool;
 use crate::input::Force;
 use crate::output::{self, Outcome, Print, percent, thousands};
-use crate::progress;
+use crate::progress::watched;
 
 /// The built-in synthetic world: films of coloured shapes in which the truth is known.
 #[derive(Debug, Subcommand)]
@@ -92,9 +91,7 @@ fn make(args: &Make) -> anyhow::Result<Outcome> {
         reels: if args.mp4 { Reels::Mp4 } else { Reels::None },
         overwrite: args.force.overwrite(),
     };
-    let bar = progress::bar(args.videos, "filming");
-    let report = cuemark_world::make(&options, &args.out, &|done| bar.set_position(done as u64))?;
-    bar.finish_and_clear();
+    let report = watched("filming", |progress| cuemark_world::make(&options, &args.out, progress))?;
     args.print.result(&report, || {
         let rows: Vec<Vec<String>> = report
             .splits
@@ -130,7 +127,7 @@ struct Constructed {
 
 fn audit(dir: &Utf8Path, print: Print) -> anyhow::Result<Outcome> {
     let world = cuemark_world::audit(dir)?;
-    let constructed = construct(dir, world.manifest.options.seed)?;
+    let constructed = watched("auditing", |progress| construct(dir, world.manifest.options.seed, progress))?;
     let gaps = json!({ "baselines": constructed.baselines.gaps, "cd": constructed.cd.gaps });
     let made = json!({ "pools": constructed.pools, "candidates": constructed.candidates });
     let told = json!({ "world": world, "gaps": gaps, "constructed": made });
@@ -138,14 +135,14 @@ fn audit(dir: &Utf8Path, print: Print) -> anyhow::Result<Outcome> {
     Ok(if world.faults.is_empty() { outcome } else { outcome.with_problems() })
 }
 
-fn construct(dir: &Utf8Path, seed: u64) -> anyhow::Result<Constructed> {
+fn construct(dir: &Utf8Path, seed: u64, progress: &Progress) -> anyhow::Result<Constructed> {
     let log = WorldLog::open(dir)?;
-    let own = splits::read_folder(&dir.join("splits"))?;
+    let own = splits::read_folder(&dir.join("splits"), progress)?;
     let everything: Vec<Truth> = own.iter().flat_map(|split| split.queries.iter().cloned()).collect();
-    let made = splits::cd(&everything, &splits::CdOptions { seed, ..Default::default() })?;
+    let made = splits::cd(&everything, &splits::CdOptions { seed, ..Default::default() }, progress)?;
     Ok(Constructed {
-        baselines: splits::audit::audit(&own, &first_verb, seed)?,
-        cd: splits::audit::audit(&made.splits, &first_verb, seed)?,
+        baselines: splits::audit::audit(&own, seed, progress)?,
+        cd: splits::audit::audit(&made.splits, seed, progress)?,
         pools: construct_pools(dir, &log, seed)?,
         candidates: construct_candidates(dir, &log, &everything)?,
     })

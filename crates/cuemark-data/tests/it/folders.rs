@@ -1,7 +1,7 @@
 //! Where files for tests lie.
 
 use camino::Utf8PathBuf;
-use cuemark_core::{RowFault, Split};
+use cuemark_core::{Progress, RowFault, Split};
 use cuemark_data::{Dataset, ReadOptions, find, load};
 use cuemark_formats::Source;
 
@@ -12,7 +12,7 @@ pub(crate) fn fixture(name: &str) -> Utf8PathBuf {
 
 /// Loads a dataset of our own making as it stands.
 pub(crate) fn fixture_dataset(name: &str) -> Dataset {
-    load(find(name).unwrap(), &fixture(name), &ReadOptions::default()).unwrap()
+    load(find(name).unwrap(), &fixture(name), &ReadOptions::default(), &Progress::new()).unwrap()
 }
 
 /// A file with these contents, which goes when the folder does.

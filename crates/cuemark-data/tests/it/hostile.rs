@@ -1,6 +1,6 @@
 //! Files meant to break a reader: every one of them is read or refused with a named file, and none ends the process.
 
-use cuemark_core::{Rng, RowPolicy};
+use cuemark_core::{Progress, Rng, RowPolicy};
 use cuemark_data::subtitles::{SubtitleFormat, read_subtitles};
 use cuemark_data::{
     DATASETS, DataError, Durations, ReadOptions, TruthFormat, check, load, read_ratings, read_reannotations, read_truth,
@@ -297,7 +297,7 @@ fn a_check_of_broken_side_files_says_so_and_goes_on() {
     let root = camino::Utf8PathBuf::from_path_buf(folder.path().to_owned()).unwrap();
     std::fs::write(root.join("raw_annotation.csv"), "pair_id,worker,relevance\n1,x,2\n").unwrap();
     let card = cuemark_data::find("tvr-ranking").unwrap();
-    let report = check::check(&load(card, &root, &ReadOptions::default()).unwrap());
+    let report = check::check(&load(card, &root, &ReadOptions::default(), &Progress::new()).unwrap());
     assert_eq!(report.sides[0].verdict, check::Verdict::Wrong);
     let problem = report.sides[0].problem.as_ref().unwrap();
     assert!(problem.contains("raw_annotation.csv:2: `worker`: "), "{problem}");

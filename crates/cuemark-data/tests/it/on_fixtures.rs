@@ -2,7 +2,7 @@
 
 use camino::Utf8PathBuf;
 use cuemark_core::RowFault::{Empty, EndsAfterVideo, Repeated, Reversed, StartsAfterVideo};
-use cuemark_core::{Advise as _, Dialect};
+use cuemark_core::{Advise as _, Dialect, Progress};
 use cuemark_core::{NormSpan, RowFault, RowPolicy, Span, Split, VideoId};
 use cuemark_data::check::{Verdict, check};
 use cuemark_data::subtitles::{SubtitleFormat, read_subtitles};
@@ -131,7 +131,7 @@ fn charades_durations_come_from_the_csv_then_from_the_json_and_never_from_a_gues
 fn each_policy_does_what_its_name_says_and_ids_count_rows_before_any_is_dropped() {
     let read = |policy| {
         let options = ReadOptions { bad_rows: policy, ..ReadOptions::default() };
-        load(find("charades-sta").unwrap(), &fixture("charades-sta"), &options)
+        load(find("charades-sta").unwrap(), &fixture("charades-sta"), &options, &Progress::new())
     };
     let keep = read(RowPolicy::Keep).unwrap();
     assert_eq!(only_span(&keep.splits[0], 2), span(7.0, 8.0));
@@ -157,7 +157,7 @@ fn each_policy_does_what_its_name_says_and_ids_count_rows_before_any_is_dropped(
 fn a_bad_row_of_a_json_file_is_named_by_line_and_path() {
     let options = ReadOptions { bad_rows: RowPolicy::Error, ..ReadOptions::default() };
     let root = fixture("activitynet-captions");
-    let error = load(find("activitynet-captions").unwrap(), &root, &options).unwrap_err().to_string();
+    let error = load(find("activitynet-captions").unwrap(), &root, &options, &Progress::new()).unwrap_err().to_string();
     assert!(
         error.ends_with("train.json:2: `v_aaaaaaaaaaa.timestamps[2]`: end 82.74 s is after the video's end at 82.73 s"),
         "{error}"
@@ -351,7 +351,8 @@ fn compressed_files_are_found_by_their_plain_names() {
         let text = std::fs::read(fixture("activitynet-captions").join(name)).unwrap();
         WholeFile::write_all_to(root.join(format!("{name}.{ending}")), Overwrite::Never, &text).unwrap();
     }
-    let dataset = load(find("activitynet-captions").unwrap(), &root, &ReadOptions::default()).unwrap();
+    let dataset =
+        load(find("activitynet-captions").unwrap(), &root, &ReadOptions::default(), &Progress::new()).unwrap();
     let files: Vec<_> = dataset.splits.iter().map(|split| (split.file.as_str(), split.pairs())).collect();
     assert_eq!(files, [("train.json.gz", 5), ("val_1.json.zst", 3)]);
     assert_eq!(dataset.absent.iter().map(|file| file.split).collect::<Vec<_>>(), ["val_2"]);
@@ -359,7 +360,7 @@ fn compressed_files_are_found_by_their_plain_names() {
 
 #[test]
 fn a_folder_with_nothing_of_the_dataset_is_an_error_with_a_hint() {
-    let error = load(find("tacos").unwrap(), &fixture("tvr"), &ReadOptions::default()).unwrap_err();
+    let error = load(find("tacos").unwrap(), &fixture("tvr"), &ReadOptions::default(), &Progress::new()).unwrap_err();
     assert!(error.to_string().ends_with("none of the files of `tacos` is here"));
     assert_eq!(
         error.advice_in(Dialect::Terminal).unwrap(),

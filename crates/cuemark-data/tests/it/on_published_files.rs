@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use cuemark_core::RowFault::{Empty, EndsAfterVideo, Repeated, Reversed, StartsAfterVideo};
-use cuemark_core::{NormSpan, RowFault, Split, VideoId};
+use cuemark_core::{NormSpan, Progress, RowFault, Split, VideoId};
 use cuemark_data::check::{Verdict, check};
 use cuemark_data::{
     Dataset, ReadOptions, complete_pools, find, load, read_ratings, read_reannotations, read_truth, stats,
@@ -16,7 +16,7 @@ use crate::folders::faults;
 
 fn published(name: &str, folder: &str) -> Option<Dataset> {
     let root = shared(folder)?;
-    Some(load(find(name).unwrap(), &root, &ReadOptions::default()).unwrap())
+    Some(load(find(name).unwrap(), &root, &ReadOptions::default(), &Progress::new()).unwrap())
 }
 
 /// Dataset, its folder, the splits that are not there.

@@ -61,8 +61,15 @@ pub type FirstVerb<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
 pub struct Training<'a> {
     /// The training split; only where its moments lie and, for `bias-verb`, the sentences are looked at.
     pub truths: &'a [Truth],
-    /// How verbs are found.
+    /// How verbs are found, for those who know them already; [`Training::of`] looks for them.
     pub first_verb: FirstVerb<'a>,
+}
+
+impl<'a> Training<'a> {
+    /// A training split whose sentences are tagged as they are needed.
+    pub fn of(truths: &'a [Truth]) -> Self {
+        Self { truths, first_verb: &cuemark_text::first_verb_lemma }
+    }
 }
 
 /// Something that answers queries without seeing a video.

@@ -1,6 +1,6 @@
 //! The baselines against the figures that annotations determine, and against their own rules.
 
-use cuemark_core::{Advise as _, Dialect};
+use cuemark_core::{Advise as _, Dialect, Progress};
 use cuemark_core::{Query, QueryId, Span, Video, VideoId};
 
 use super::*;
@@ -128,7 +128,7 @@ fn the_densest_of_many_draws_is_denser_than_a_draw() {
         let predictions = fitted(name, &train).predict(&train, 1, 4).unwrap();
         let lists = predictions.for_task(cuemark_core::Task::Any).unwrap();
         let spans: Vec<NormSpan> = lists.iter().map(|l| NormSpan::of(l.ranked[0].span, 10.0).unwrap()).collect();
-        density.density(&spans).iter().sum::<f64>() / spans.len() as f64
+        density.density(&spans, &Progress::new()).unwrap().iter().sum::<f64>() / spans.len() as f64
     };
     assert!(mean_density("bias-density") > 1.5 * mean_density("bias-draw"));
 }

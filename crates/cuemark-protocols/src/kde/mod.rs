@@ -57,22 +57,18 @@ impl Kde {
     /// The density at each of `places`, in their order, on all cores.
     ///
     /// Within 1e-10 of the true sum, relative to its value; equal places have equal densities to the last bit.
-    /// Takes `points × places` kernels at most, fewer where most pairs are too far apart to matter.
-    pub fn density(&self, places: &[NormSpan]) -> Vec<f64> {
-        self.density_in_plane(places.iter().map(|place| [place.start(), place.end()]))
-    }
-
-    /// As [`Kde::density`]; `progress` counts places, equal ones once, and can call the work off.
+    /// Takes `points × places` kernels at most, fewer where most pairs are too far apart to matter. `progress` counts
+    /// places, equal ones once.
     ///
     /// # Errors
-    /// When it was called off.
-    pub fn density_watched(&self, places: &[NormSpan], progress: &Progress) -> Result<Vec<f64>, Stopped> {
+    /// When it was stopped.
+    pub fn density(&self, places: &[NormSpan], progress: &Progress) -> Result<Vec<f64>, Stopped> {
         self.sums_in_plane(places.iter().map(|place| [place.start(), place.end()]), progress)
     }
 
     /// As [`Kde::density`], anywhere in the plane: a start may come after its end.
     fn density_in_plane(&self, places: impl Iterator<Item = [f64; 2]>) -> Vec<f64> {
-        // Nobody has this progress who could stop it.
+        // Only who holds a progress can stop it, and this one is held here alone.
         self.sums_in_plane(places, &Progress::new()).unwrap_or_default()
     }
 
@@ -120,7 +116,7 @@ impl Kde {
         let grid: Vec<NormSpan> = (0..MODE_STEPS)
             .flat_map(|start| (start + 1..=MODE_STEPS).filter_map(move |end| NormSpan::new(place(start), place(end))))
             .collect();
-        let densities = self.density(&grid);
+        let densities = self.density_in_plane(grid.iter().map(|place| [place.start(), place.end()]));
         let densest = (1..grid.len()).fold(0, |best, i| if densities[i] > densities[best] { i } else { best });
         grid[densest]
     }

@@ -1,7 +1,7 @@
 //! The density against SciPy's figures, against its own definition, and against itself.
 
 use super::*;
-use cuemark_core::Rng;
+use cuemark_core::{Progress, Rng};
 use cuemark_testkit::shared;
 use proptest::prelude::*;
 
@@ -51,7 +51,7 @@ fn densities_are_scipys_to_ten_digits_on_the_stored_values() {
             assert!((ours - theirs).abs() <= 1e-10 * theirs.abs(), "{ours:e} {theirs:e}");
         }
     };
-    check(kde.density(&points), numbers("density_at_points"));
+    check(kde.density(&points, &Progress::new()).unwrap(), numbers("density_at_points"));
     // Some of these lie below the diagonal and far out, down to 1e-61.
     check(kde.density_in_plane(pairs("queries").into_iter()), numbers("density_at_queries"));
 }
@@ -102,7 +102,7 @@ fn densities_follow_their_definition_near_and_far() {
         let theirs = by_definition(&kde, *place);
         assert!((ours - theirs).abs() <= 1e-10 * theirs, "{place:?}: {ours:e} {theirs:e}");
     }
-    let at_points = kde.density(&kde.points);
+    let at_points = kde.density(&kde.points, &Progress::new()).unwrap();
     for index in [0, 17, 1234, 2999] {
         let point = kde.points[index];
         let theirs = by_definition(&kde, [point.start(), point.end()]);
@@ -137,7 +137,7 @@ fn the_grid_errs_less_than_it_says_and_sixteen_times_less_with_half_the_cell() {
     let points = random_points(4000, 11);
     let exact = Kde::fit(&points).unwrap();
     let places = random_points(2000, 12);
-    let truth = exact.density(&places);
+    let truth = exact.density(&places, &Progress::new()).unwrap();
     let worst = |cells: usize| {
         let binned = BinnedKde::fit(&points, cells).unwrap();
         let errors = binned.density(&places).into_iter().zip(&truth).map(|(ours, theirs)| (ours - theirs).abs());
@@ -155,7 +155,7 @@ fn outliers_make_the_grid_coarse_and_its_bound_honest() {
     points.push(NormSpan::new(0.0, 1e9).unwrap());
     let binned = BinnedKde::fit(&points, 64).unwrap();
     let exact = Kde::fit(&points).unwrap();
-    for (ours, theirs) in binned.density(&points).into_iter().zip(exact.density(&points)) {
+    for (ours, theirs) in binned.density(&points).into_iter().zip(exact.density(&points, &Progress::new()).unwrap()) {
         assert!((ours - theirs).abs() <= binned.error_bound());
     }
 }
@@ -169,7 +169,7 @@ proptest! {
         for copy in 0..copies {
             places.insert((copy * 37) % places.len(), points[5]);
         }
-        let densities = kde.density(&places);
+        let densities = kde.density(&places, &Progress::new()).unwrap();
         let of_five: Vec<f64> = places.iter().zip(&densities).filter(|(p, _)| **p == points[5]).map(|(_, d)| *d).collect();
         prop_assert!(of_five.len() > copies);
         prop_assert!(of_five.iter().all(|d| *d == of_five[0]));

@@ -1,7 +1,6 @@
 //! A folder of splits with its manifest: written whole or not at all, and read back.
 
 use std::io::Read;
-use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Progress, RowPolicy, Split};
@@ -132,21 +131,14 @@ fn replace(new: &Utf8Path, place: &Utf8Path, old: &std::path::Path) -> std::io::
     })
 }
 
-/// Reads the splits of a folder that [`write_folder`] made, or of any folder with files of those names.
+/// Reads the splits of a folder that [`write_folder`] made, or of any folder with files of those names. `progress` counts
+/// the files' bytes.
 ///
 /// # Errors
-/// When a file is no truth file of ours, or none is there.
-pub fn read_folder(folder: &Utf8Path) -> Result<Vec<Split>> {
-    read_folder_watched(folder, &Arc::new(Progress::new()))
-}
-
-/// As [`read_folder`]; `progress` counts the files' bytes and can call the reading off.
-///
-/// # Errors
-/// As [`read_folder`].
-pub fn read_folder_watched(folder: &Utf8Path, progress: &Arc<Progress>) -> Result<Vec<Split>> {
+/// When a file is no truth file of ours, none is there, or the reading was stopped.
+pub fn read_folder(folder: &Utf8Path, progress: &Progress) -> Result<Vec<Split>> {
     let sources = SPLIT_NAMES.iter().filter_map(|name| Source::find(folder, &format!("{name}.jsonl")));
-    let sources: Vec<Source> = sources.map(|source| source.watched(progress.clone())).collect();
+    let sources: Vec<Source> = sources.map(|source| source.watched(progress)).collect();
     progress.announce(sources.iter().filter_map(Source::size).sum::<u64>() as usize);
     let splits = sources.iter().map(|source| cuemark_jsonl::read_truth(source, RowPolicy::Keep));
     let splits = splits.collect::<Result<Vec<Split>, ReadError>>()?;
@@ -175,9 +167,9 @@ mod tests {
     #[test]
     fn a_folder_reads_back_as_it_was_written() {
         let (guard, out) = folder();
-        let made = cd(&habits(60), &CdOptions::default()).unwrap();
+        let made = cd(&habits(60), &CdOptions::default(), &Progress::new()).unwrap();
         write_folder(&made, "habits", Vec::new(), &out, Overwrite::Never).unwrap();
-        let read = read_folder(&out).unwrap();
+        let read = read_folder(&out, &Progress::new()).unwrap();
         assert_eq!(counts(&read), counts(&made.splits));
         assert_eq!(read[0].queries, made.splits[0].queries);
         let manifest: serde_json::Value =
@@ -191,7 +183,7 @@ mod tests {
     #[test]
     fn an_existing_folder_is_replaced_only_by_force() {
         let (guard, out) = folder();
-        let made = cd(&habits(60), &CdOptions::default()).unwrap();
+        let made = cd(&habits(60), &CdOptions::default(), &Progress::new()).unwrap();
         std::fs::create_dir(&out).unwrap();
         std::fs::write(out.join("notes.txt"), "mine").unwrap();
         let refused = write_folder(&made, "habits", Vec::new(), &out, Overwrite::Never).unwrap_err();
@@ -217,7 +209,7 @@ mod tests {
     #[test]
     fn a_folder_without_splits_is_refused() {
         let (guard, _) = folder();
-        let error = read_folder(Utf8Path::from_path(guard.path()).unwrap()).unwrap_err();
+        let error = read_folder(Utf8Path::from_path(guard.path()).unwrap(), &Progress::new()).unwrap_err();
         assert!(error.advice_in(Dialect::Terminal).unwrap().contains("test-ood.jsonl"));
     }
 }

@@ -12,10 +12,9 @@ mod standard;
 
 pub use centre::{Centre, CentreFound, CentreOptions, centre};
 pub use folder::{
-    Input, SPLIT_NAMES, SplitManifest, SplitOutcome, SplitSettings, hash_inputs, read_folder, read_folder_watched,
-    write_folder,
+    Input, SPLIT_NAMES, SplitManifest, SplitOutcome, SplitSettings, hash_inputs, read_folder, write_folder,
 };
-pub use ood::{CdFound, CdOptions, OodCut, Ties, cd, cd_watched};
+pub use ood::{CdFound, CdOptions, OodCut, Ties, cd};
 pub use standard::{StandardFound, StandardOptions, StandardTest, standard};
 
 use std::collections::HashSet;

@@ -90,20 +90,12 @@ pub struct CdFound {
 ///
 /// Densities are those of the moments as they are, not clipped. Pairs of equal density are marked in the order they come.
 /// A video with a long moment stays on the training side, in whichever of train, val and test-iid it falls to, as in the
-/// published ActivityNet-CD.
+/// published ActivityNet-CD. `progress` counts the pairs whose density is known.
 ///
 /// # Errors
 /// When an option is out of range, a query is about no single video, a duration is not known, there are too few videos to
-/// fill four splits, or the moments' spread overflows.
-pub fn cd(truths: &[Truth], options: &CdOptions) -> Result<MadeSplits> {
-    cd_watched(truths, options, &Progress::new())
-}
-
-/// As [`cd`]; `progress` counts the pairs whose density is known and can call the work off.
-///
-/// # Errors
-/// As [`cd`], and [`ProtocolError::Stopped`].
-pub fn cd_watched(truths: &[Truth], options: &CdOptions, progress: &Progress) -> Result<MadeSplits> {
+/// fill four splits, the moments' spread overflows, or it was stopped.
+pub fn cd(truths: &[Truth], options: &CdOptions, progress: &Progress) -> Result<MadeSplits> {
     check_share("ood_share", options.ood_share)?;
     options.max_ood_length.map_or(Ok(()), |share| check_share("max_ood_length", share))?;
     let data = ByVideo::of(truths)?;
@@ -162,7 +154,7 @@ impl Marks {
             pairs.extend(spans.iter().map(|span| (*video, *span)));
         }
         let spans: Vec<NormSpan> = pairs.iter().map(|(_, span)| *span).collect();
-        let density = Kde::fit(&spans)?.density_watched(&spans, progress)?;
+        let density = Kde::fit(&spans)?.density(&spans, progress)?;
         let longest = options.max_ood_length.unwrap_or(f64::INFINITY);
         let (mut pairs_of_video, mut long_video) = (vec![0; data.len()], vec![false; data.len()]);
         for (video, span) in &pairs {

@@ -1,11 +1,9 @@
 //! The demo's collection: test videos in an index, asked in sentences.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_bench::leaderboard::{Kind, RunResult};
 use cuemark_bench::matrix::State;
+use cuemark_core::text::thousands;
 use cuemark_core::{Moment, Progress, Split, Truth, VideoId};
 use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::{Overwrite, Source};
@@ -16,8 +14,8 @@ use cuemark_world::{WorldError, WorldLog, film_reels};
 use serde_json::{Value, json};
 
 use super::{METRIC, Stage, world};
-use crate::output::{say, thousands};
-use crate::progress;
+use crate::output::say;
+use crate::progress::{self, shown};
 
 /// The split whose videos are indexed and whose queries are asked.
 const SPLIT: &str = "test-iid";
@@ -39,19 +37,16 @@ pub(super) fn index(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     let run = stage.out.join("cells").join(&cell).canonicalize_utf8()?;
     let index = open_or_create(stage, &cell, &run)?;
     let videos: Vec<VideoId> = split(stage)?.videos.iter().map(|video| video.id.clone()).collect();
-    let stop = || stage.settings.stop.load(Ordering::Relaxed);
-    let bar = progress::bar(videos.len(), "filming");
-    let files = match film_reels(&world(stage), &videos, &|done| bar.set_position(done as u64), &stop) {
-        Ok(files) => files,
+    let stop = || stage.progress.is_stopped();
+    let filmed = shown(&stage.progress, "filming", || match film_reels(&world(stage), &videos, &stage.progress) {
         Err(WorldError::Ffmpeg { problem, .. }) => {
-            bar.suspend(|| {
-                say(&format!("  {problem}: the index is made of stored features, and nothing can be played"));
-            });
-            Vec::new()
+            let instead = "the index is made of stored features, and nothing can be played";
+            stage.progress.say(format!("  {problem}: {instead}"));
+            Ok(Vec::new())
         }
-        Err(error) => return Err(error.into()),
-    };
-    bar.finish_and_clear();
+        filmed => filmed,
+    });
+    let files = filmed?;
     let added = add(&index, &files, &videos, &stop)?;
     let status = index.engine().status()?;
     say(&format!(

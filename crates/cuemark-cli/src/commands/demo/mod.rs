@@ -9,7 +9,9 @@ use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_bench::leaderboard::{RunResult, RunsFile};
-use cuemark_bench::matrix::{Account, Expanded, MatrixFile, State, expand};
+use cuemark_bench::matrix::{Account, Expanded, MatrixFile, State, expand, prepare};
+use cuemark_core::Progress;
+use cuemark_core::text::{percent, thousands};
 use cuemark_formats::Overwrite;
 use cuemark_protocols::splits::{counts, read_folder};
 use cuemark_search::Index;
@@ -18,7 +20,8 @@ use serde_json::{Value, json};
 
 use crate::commands::bench::account_text;
 use crate::matrix_run::{self, Settings};
-use crate::output::{self, Outcome, Print, percent, say, thousands};
+use crate::output::{self, Outcome, Print, say};
+use crate::progress::shown;
 use crate::stop;
 
 /// The metric of the closing table.
@@ -54,6 +57,8 @@ struct Stage<'a> {
     quick: bool,
     expanded: Expanded,
     settings: Settings<'a>,
+    /// Of all steps; Ctrl-C stops it.
+    progress: Progress,
     account: Option<Account>,
     results: Option<RunsFile>,
     index: Option<Index>,
@@ -85,20 +90,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let matrix = MatrixFile::read(Utf8Path::new("demo"))?;
     let matrix = if args.quick { matrix.quickened() } else { matrix };
     let expanded = expand(&matrix, &out)?;
-    let settings = Settings {
-        out: &out,
-        jobs: None,
-        memory: None,
-        device: "cpu",
-        overwrite: Overwrite::Never,
-        stop: stop::on_ctrl_c(),
-    };
+    let settings = Settings { out: &out, jobs: None, memory: None, device: "cpu", overwrite: Overwrite::Never };
+    let progress = Progress::new();
+    let _wired = stop::on_ctrl_c(&progress);
     let mut stage = Stage {
         out: &out,
         matrix,
         quick: args.quick,
         expanded,
         settings,
+        progress,
         account: None,
         results: None,
         index: None,
@@ -160,8 +161,13 @@ impl Stage<'_> {
 }
 
 fn film(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    matrix_run::make_data(&stage.expanded.made)?;
-    for split in counts(&read_folder(&world(stage).join("splits"))?) {
+    let made = shown(&stage.progress, "filming", || prepare(&stage.expanded.made, &stage.progress));
+    if stage.progress.is_stopped() {
+        stage.stopped = true;
+        return Ok(());
+    }
+    made?;
+    for split in counts(&read_folder(&world(stage).join("splits"), &stage.progress)?) {
         say(&format!(
             "  {:9} {:>5} videos, {:>6} queries",
             split.name,
@@ -179,7 +185,9 @@ fn world(stage: &Stage<'_>) -> Utf8PathBuf {
 }
 
 fn train_and_test(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    let account = matrix_run::fill(&stage.matrix, &stage.expanded, &stage.settings)?;
+    let account = shown(&stage.progress, "cells", || {
+        matrix_run::fill(&stage.matrix, &stage.expanded, &stage.settings, &stage.progress)
+    })?;
     say(&account_text(&account).lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n"));
     stage.account = Some(account);
     stage.results = Some(matrix_run::results(&stage.matrix, &stage.expanded, stage.out));

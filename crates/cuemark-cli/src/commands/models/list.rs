@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::{Progress, Stopped};
 use cuemark_models::check::{Fixture, check};
 use cuemark_models::registry::MODELS;
 use cuemark_tensor::Device;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use super::summary;
 use super::world_results::{OnWorld, on_world};
 use crate::output::{self, Outcome, Print};
-use crate::progress;
+use crate::progress::watched;
 
 /// The environment variable that says where published files lie; fixtures are in its `parity` folder.
 const SHARED: &str = "CUEMARK_SHARED";
@@ -90,19 +91,22 @@ fn check_all(folder: &Utf8Path) -> anyhow::Result<BTreeMap<&'static str, bool>> 
         }
     }
     files.sort();
-    let bar = progress::bar(files.len(), "checking fixtures");
+    watched("checking fixtures", |progress| check_files(&files, progress))
+}
+
+fn check_files(files: &[Utf8PathBuf], progress: &Progress) -> Result<BTreeMap<&'static str, bool>, Stopped> {
+    progress.announce(files.len());
     let mut checked: BTreeMap<&'static str, bool> = BTreeMap::new();
     for file in files {
         // Some fixtures are of metrics and baselines.
-        let model = model_of(&file);
+        let model = model_of(file);
         if let Some(card) = MODELS.iter().find(|card| model.as_deref() == Some(card.name)) {
-            let fixture = Fixture::open(&file, &Device::Cpu);
+            let fixture = Fixture::open(file, &Device::Cpu);
             let passed = fixture.and_then(|fixture| check(card, &fixture, &Device::Cpu)).is_ok_and(|told| told.passed);
             *checked.entry(card.name).or_insert(true) &= passed;
         }
-        bar.inc(1);
+        progress.advance(1)?;
     }
-    bar.finish_and_clear();
     Ok(checked)
 }
 

@@ -1,7 +1,7 @@
 //! The section about a dataset, from its annotations alone.
 
 use cuemark_bench::report::DataSection;
-use cuemark_core::NormSpan;
+use cuemark_core::{NormSpan, Progress};
 use cuemark_data::{ReadOptions, Reannotation, read_reannotations};
 use cuemark_formats::Source;
 use cuemark_protocols::human_ceiling::{HumanCeiling, human_ceiling};
@@ -10,14 +10,14 @@ use super::Args;
 use crate::input::note_faults;
 
 /// The section of `--dataset`, when `--root` says where it lies.
-pub(super) fn section(args: &Args) -> anyhow::Result<Option<DataSection>> {
+pub(super) fn section(args: &Args, progress: &Progress) -> anyhow::Result<Option<DataSection>> {
     let Some((name, root)) = args.dataset.as_ref().zip(args.root.as_ref()) else { return Ok(None) };
     let card = cuemark_data::find(name)?;
-    let dataset = cuemark_data::load(card, root, &ReadOptions::default())?;
+    let dataset = cuemark_data::load(card, root, &ReadOptions::default(), progress)?;
     for split in &dataset.splits {
         note_faults(&root.join(&split.file), &split.rows);
     }
-    let mut section = DataSection::of(card.name, card.title, &dataset.splits, people(args)?, 0)?;
+    let mut section = DataSection::of(card.name, card.title, &dataset.splits, people(args)?, 0, progress)?;
     let absent =
         dataset.absent.iter().map(|file| format!("{} is not there: `{}` was not found", file.split, file.path));
     section.notes.extend(absent);

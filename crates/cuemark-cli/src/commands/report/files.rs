@@ -2,15 +2,14 @@
 
 use camino::Utf8PathBuf;
 use cuemark_bench::report::{About, Answerer, Measure, QueryText, Runs, score_baselines};
-use cuemark_core::Truth;
+use cuemark_core::{Progress, Truth};
 use cuemark_formats::Source;
 
 use super::Args;
 use crate::input::{GivenTruth, note_faults};
-use crate::progress;
 
 /// Scores every file of `--pred`, what was brought beside the first, and the baselines.
-pub(super) fn add(args: &Args, runs: &mut Runs) -> anyhow::Result<()> {
+pub(super) fn add(args: &Args, runs: &mut Runs, progress: &Progress) -> anyhow::Result<()> {
     let files = &args.files;
     let Some(given) = args.truth.given().filter(|_| !files.pred.is_empty()) else { return Ok(()) };
     let split = given.read()?;
@@ -28,27 +27,24 @@ pub(super) fn add(args: &Args, runs: &mut Runs) -> anyhow::Result<()> {
     let named = |n: usize, path: &Utf8PathBuf| {
         files.model.get(n).cloned().unwrap_or_else(|| path.file_stem().unwrap_or("predictions").to_owned())
     };
-    let bar = progress::bar(files.pred.len(), "scoring");
     for (n, path) in files.pred.iter().enumerate() {
         let about = About { model: named(n, path), ..about.clone() };
-        score(args, path, about, &split.queries, runs)?;
-        bar.inc(1);
+        score(args, path, about, &split.queries, runs, progress)?;
     }
-    bar.finish_and_clear();
     let Some(first) = files.pred.first().map(|path| named(0, path)) else { return Ok(()) };
     for (path, text) in [(&files.masked_pred, QueryText::MaskVerb), (&files.wrong_pred, QueryText::WrongQuery)] {
         if let Some(path) = path {
-            score(args, path, About { model: first.clone(), text, ..about.clone() }, &split.queries, runs)?;
+            score(args, path, About { model: first.clone(), text, ..about.clone() }, &split.queries, runs, progress)?;
         }
     }
     let train = train(args, given)?;
-    add_baselines(&about, &split.queries, &train, runs)?;
+    add_baselines(&about, &split.queries, &train, runs, progress)?;
     if let Some((pred, truth)) = files.ood_pred.as_ref().zip(files.ood_truth.as_ref()) {
         let other = given.read_another(&Source::new(truth))?;
         note_faults(truth, &other.rows);
         let about = About { model: first, split: "test-ood".to_owned(), ..about };
-        score(args, pred, about.clone(), &other.queries, runs)?;
-        add_baselines(&about, &other.queries, &train, runs)?;
+        score(args, pred, about.clone(), &other.queries, runs, progress)?;
+        add_baselines(&about, &other.queries, &train, runs, progress)?;
     }
     Ok(())
 }
@@ -60,20 +56,33 @@ fn train(args: &Args, given: GivenTruth<'_>) -> anyhow::Result<Vec<Truth>> {
     Ok(train.queries)
 }
 
-fn score(args: &Args, path: &Utf8PathBuf, about: About, truths: &[Truth], runs: &mut Runs) -> anyhow::Result<()> {
+fn score(
+    args: &Args,
+    path: &Utf8PathBuf,
+    about: About,
+    truths: &[Truth],
+    runs: &mut Runs,
+    progress: &Progress,
+) -> anyhow::Result<()> {
     let predictions = args.predictions.read(path)?.answering(truths);
     note_faults(path, &predictions.rows);
-    runs.add(Measure::default().run(about, truths, &predictions)?, truths);
+    runs.add(Measure::default().run(about, truths, &predictions, progress)?, truths);
     Ok(())
 }
 
 /// Baselines need each query's own video and its duration; where those are not known the report does without.
-pub(super) fn add_baselines(about: &About, truths: &[Truth], train: &[Truth], runs: &mut Runs) -> anyhow::Result<()> {
+pub(super) fn add_baselines(
+    about: &About,
+    truths: &[Truth],
+    train: &[Truth],
+    runs: &mut Runs,
+    progress: &Progress,
+) -> anyhow::Result<()> {
     let timed = |truth: &Truth| truth.duration().is_some_and(|duration| duration > 0.0 && duration.is_finite());
     if !truths.iter().chain(train).all(timed) || truths.iter().any(|truth| truth.pool.is_some()) {
         return Ok(());
     }
-    for baseline in score_baselines(about, truths, train, &Measure::default(), 0)? {
+    for baseline in score_baselines(about, truths, train, &Measure::default(), 0, progress)? {
         runs.add(baseline, truths);
     }
     Ok(())

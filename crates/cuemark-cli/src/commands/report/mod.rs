@@ -10,6 +10,7 @@ use cuemark_formats::Overwrite;
 
 use crate::input::{Force, OptionalTruthArgs, PredictionArgs};
 use crate::output::{self, Outcome, Print, percent};
+use crate::progress::watched;
 
 /// What runs, prediction files and datasets show: tables, trust cards, figures.
 ///
@@ -96,9 +97,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let overwrite = args.force.overwrite();
     check_free(args, overwrite)?;
     let mut runs = Runs::default();
-    trained::add(args, &mut runs)?;
-    files::add(args, &mut runs)?;
-    let data = dataset::section(args)?.into_iter().collect();
+    let data = watched("scoring", |progress| {
+        trained::add(args, &mut runs, progress)?;
+        files::add(args, &mut runs, progress)?;
+        dataset::section(args, progress)
+    })?;
+    let data = data.into_iter().collect();
     let options = ReportOptions { title: title(args), notes: Vec::new(), data };
     let report = Report::of(runs, options)?;
     let written = report.write(&args.out, overwrite)?;

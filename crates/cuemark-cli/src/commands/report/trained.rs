@@ -6,14 +6,13 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_bench::report::{
     self, About, Answerer, Evaluated, Footage, Measure, OutOfReach, QueryText, Runs, is_evaluated, read_runs,
 };
-use cuemark_core::{Predictions, Split};
+use cuemark_core::{Predictions, Progress, Split};
 use cuemark_features::FeatureVariant;
 use cuemark_formats::{Overwrite, PredictionOptions, Source, read_predictions};
 use cuemark_text::variants::{Mask, Variant, apply};
 use cuemark_train::{Among, PredictOptions, RunFile, RunFolder, Trained};
 
 use super::{Args, files};
-use crate::progress;
 
 /// What is asked of a model beside the plain questions.
 const PROBES: [(QueryText, Footage); 3] = [
@@ -23,7 +22,7 @@ const PROBES: [(QueryText, Footage); 3] = [
 ];
 
 /// Adds every run folder's evaluations, making those that are asked for and not there.
-pub(super) fn add(args: &Args, runs: &mut Runs) -> anyhow::Result<()> {
+pub(super) fn add(args: &Args, runs: &mut Runs, progress: &Progress) -> anyhow::Result<()> {
     if args.runs.is_empty() {
         return Ok(());
     }
@@ -31,7 +30,7 @@ pub(super) fn add(args: &Args, runs: &mut Runs) -> anyhow::Result<()> {
     for folder in &args.runs {
         if folder.join("run.toml").is_file() {
             let run = RunFolder::new(folder).read_run()?;
-            prepare(args, folder, &run)?;
+            prepare(args, folder, &run, progress)?;
             own.push((folder.clone(), run));
         }
     }
@@ -39,18 +38,19 @@ pub(super) fn add(args: &Args, runs: &mut Runs) -> anyhow::Result<()> {
     runs.evaluated.extend(read.evaluated);
     runs.truths.extend(read.truths);
     runs.logs.extend(read.logs);
-    baselines(&own, runs)
+    baselines(&own, runs, progress)
 }
 
 /// Makes what is missing in one folder of `cuemark train`.
-fn prepare(args: &Args, folder: &Utf8Path, run: &RunFile) -> anyhow::Result<()> {
+fn prepare(args: &Args, folder: &Utf8Path, run: &RunFile, progress: &Progress) -> anyhow::Result<()> {
     let saved = RunFolder::new(folder).predictions();
     if args.split.is_empty() && !args.probe && !is_evaluated(folder) && saved.is_file() {
         // The answers to the validation split are there; only their scores are not.
         let split = run.data.split(&run.data.val)?;
         let (_, predictions) = read_predictions(&Source::new(&saved), &PredictionOptions::default())?;
         let about = about(run, &split.name, QueryText::Original, Footage::Seen);
-        return store(folder, &split, &predictions, about, None);
+        let measure = Measure::default();
+        return store(folder, &split, &predictions, about, &measure, progress);
     }
     let splits = if args.split.is_empty() && args.probe { vec![run.data.val.clone()] } else { args.split.clone() };
     let mut wanted: Vec<About> = Vec::new();
@@ -66,7 +66,7 @@ fn prepare(args: &Args, folder: &Utf8Path, run: &RunFile) -> anyhow::Result<()> 
     let device = cuemark_tensor::device(&args.device)?;
     let trained = Trained::open(&RunFolder::new(folder), &device)?;
     for about in wanted {
-        answer(args, folder, &trained, about)?;
+        answer(args, folder, &trained, about, progress)?;
     }
     Ok(())
 }
@@ -97,7 +97,7 @@ fn protocol_of(dataset: &str) -> &'static str {
 }
 
 /// Lets the model answer, scores it, keeps the scores in the run folder.
-fn answer(args: &Args, folder: &Utf8Path, trained: &Trained, about: About) -> anyhow::Result<()> {
+fn answer(args: &Args, folder: &Utf8Path, trained: &Trained, about: About, progress: &Progress) -> anyhow::Result<()> {
     let mut split = trained.run.data.split(&about.split)?;
     let variant = match about.text {
         QueryText::Original => None,
@@ -120,13 +120,9 @@ fn answer(args: &Args, folder: &Utf8Path, trained: &Trained, about: About) -> an
             Footage::Zeroed => Some(FeatureVariant::Zeroed),
         },
     };
-    let bar = progress::bar(split.queries.len(), format!("{} {}", trained.run.model, about.file_name()));
+    progress.phase(format!("{} {}", trained.run.model, about.file_name()), 0);
     let start = Instant::now();
-    let predicted = trained.predict(&split, &options, &mut |done, all| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-    })?;
-    bar.finish_and_clear();
+    let predicted = trained.predict(&split, &options, progress)?;
     let reach = predicted.out_of_reach;
     let about = About {
         parameters: Some(trained.parameters() as u64),
@@ -135,7 +131,8 @@ fn answer(args: &Args, folder: &Utf8Path, trained: &Trained, about: About) -> an
         ..about
     };
     let reach = OutOfReach { past_the_end: reach.past_the_end, too_short: reach.too_short, moments: reach.moments };
-    store(folder, &split, &predicted.predictions, about, Some(reach))
+    let measure = Measure { out_of_reach: Some(reach), ..Measure::default() };
+    store(folder, &split, &predicted.predictions, about, &measure, progress)
 }
 
 fn store(
@@ -143,16 +140,16 @@ fn store(
     split: &Split,
     predictions: &Predictions,
     about: About,
-    out_of_reach: Option<OutOfReach>,
+    measure: &Measure,
+    progress: &Progress,
 ) -> anyhow::Result<()> {
-    let measure = Measure { out_of_reach, ..Measure::default() };
-    let evaluated: Evaluated = measure.run(about, &split.queries, predictions)?;
+    let evaluated: Evaluated = measure.run(about, &split.queries, predictions, progress)?;
     evaluated.store(folder, &split.queries, Overwrite::Force)?;
     Ok(())
 }
 
 /// Adds blind baselines where no run brought any and the training split of one is at hand.
-fn baselines(own: &[(Utf8PathBuf, RunFile)], runs: &mut Runs) -> anyhow::Result<()> {
+fn baselines(own: &[(Utf8PathBuf, RunFile)], runs: &mut Runs, progress: &Progress) -> anyhow::Result<()> {
     let plain: Vec<About> =
         runs.evaluated.iter().map(|run| &run.about).filter(|about| about.is_plain()).cloned().collect();
     let mut done: Vec<(String, String, String)> = Vec::new();
@@ -172,7 +169,7 @@ fn baselines(own: &[(Utf8PathBuf, RunFile)], runs: &mut Runs) -> anyhow::Result<
             crate::output::say(&format!("note: no baselines on {}: the run's data is not where it was", about.split));
             continue;
         };
-        files::add_baselines(about, &split.queries, &train.queries, runs)?;
+        files::add_baselines(about, &split.queries, &train.queries, runs, progress)?;
         done.push(place);
     }
     Ok(())

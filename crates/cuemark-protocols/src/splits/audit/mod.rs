@@ -15,7 +15,6 @@ use serde::Serialize;
 
 use super::{SharedVideos, SplitCounts, counts, shared_videos};
 use crate::Result;
-use crate::baselines::FirstVerb;
 use crate::kde::Kde;
 use crate::pairs::pairs;
 
@@ -73,25 +72,13 @@ pub struct Quartiles {
 
 /// Examines `splits`, of which the one called `train` is what a method would have seen.
 ///
-/// Densities and baselines see moments clipped to their video. Takes seconds for a hundred thousand queries.
+/// Densities and baselines see moments clipped to their video. Takes seconds for a hundred thousand queries. `progress`
+/// counts places whose density is known and baselines that are scored.
 ///
 /// # Errors
-/// When a query is about no single video, a duration is not known, or no query has a moment.
-pub fn audit(splits: &[Split], first_verb: FirstVerb<'_>, seed: u64) -> Result<AuditReport> {
-    audit_watched(splits, first_verb, seed, &Progress::new())
-}
-
-/// As [`audit`]; `progress` counts places whose density is known and baselines that are scored, and can call it off.
-///
-/// # Errors
-/// As [`audit`], and [`crate::ProtocolError::Stopped`].
-pub fn audit_watched(
-    splits: &[Split],
-    first_verb: FirstVerb<'_>,
-    seed: u64,
-    progress: &Progress,
-) -> Result<AuditReport> {
-    let verbs = VerbTable::of(splits, first_verb);
+/// When a query is about no single video, a duration is not known, no query has a moment, or it was stopped.
+pub fn audit(splits: &[Split], seed: u64, progress: &Progress) -> Result<AuditReport> {
+    let verbs = VerbTable::of(splits);
     let known_verb = |sentence: &str| verbs.verb_of(sentence);
     let spans = splits.iter().map(raw_spans).collect::<Result<Vec<_>>>()?;
     let train = splits.iter().position(|split| split.name == "train").filter(|train| !spans[*train].is_empty());
@@ -99,7 +86,7 @@ pub fn audit_watched(
     let density = train.map(|train| Kde::fit(&clipped(&spans[train]))).transpose()?;
     let places = splits.iter().zip(&spans).map(|(split, spans)| {
         let density = density.as_ref().filter(|_| !spans.is_empty());
-        let density = density.map(|density| density.density_watched(&clipped(spans), progress)).transpose()?;
+        let density = density.map(|density| density.density(&clipped(spans), progress)).transpose()?;
         Ok(Places::of(&split.name, spans, density.map(quartiles)))
     });
     let places = places.collect::<Result<Vec<Places>>>()?;

@@ -6,8 +6,6 @@ use cuemark_core::Split;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::baselines::FirstVerb;
-
 /// Verbs in the table.
 const TOP: usize = 30;
 
@@ -50,9 +48,10 @@ impl KnownVerbs<'_> {
 }
 
 impl VerbTable {
-    pub(super) fn of<'a>(splits: &'a [Split], first_verb: FirstVerb<'_>) -> KnownVerbs<'a> {
+    pub(super) fn of(splits: &[Split]) -> KnownVerbs<'_> {
         let sentences = splits.par_iter().flat_map(|split| &split.queries).map(|truth| truth.query.text.as_str());
-        let verbs: HashMap<&str, Option<String>> = sentences.map(|text| (text, first_verb(text))).collect();
+        let verbs: HashMap<&str, Option<String>> =
+            sentences.map(|text| (text, cuemark_text::first_verb_lemma(text))).collect();
         let mut queries_of: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         let mut without_verb = vec![0; splits.len()];
         for (n, split) in splits.iter().enumerate() {

@@ -5,7 +5,11 @@ use std::collections::HashSet;
 use super::*;
 use crate::splits::{MadeSplits, shared_videos};
 use crate::testing::{charades_cd, habits, truth};
-use cuemark_core::QueryId;
+use cuemark_core::{Progress, QueryId};
+
+fn cd(truths: &[Truth], options: &CdOptions) -> Result<MadeSplits> {
+    super::cd(truths, options, &Progress::new())
+}
 
 fn ids(made: &MadeSplits, split: usize) -> HashSet<&QueryId> {
     made.splits[split].queries.iter().map(|truth| &truth.query.id).collect()

@@ -12,7 +12,6 @@ use plotters::prelude::*;
 
 use super::raw_spans;
 use super::verbs::{KnownVerbs, VerbTable};
-use crate::baselines::FirstVerb;
 use crate::pairs::pairs;
 use crate::{ProtocolError, Result};
 use heat_map::{Cells, HeatMap};
@@ -34,13 +33,8 @@ type Drawn = std::result::Result<(), String>;
 ///
 /// # Errors
 /// As [`audit`](super::audit); when a file stands there and may not be replaced, or cannot be written.
-pub fn draw(
-    splits: &[Split],
-    first_verb: FirstVerb<'_>,
-    folder: &Utf8Path,
-    overwrite: Overwrite,
-) -> Result<Vec<Utf8PathBuf>> {
-    let verbs = VerbTable::of(splits, first_verb);
+pub fn draw(splits: &[Split], folder: &Utf8Path, overwrite: Overwrite) -> Result<Vec<Utf8PathBuf>> {
+    let verbs = VerbTable::of(splits);
     let mut panels: Vec<(String, Vec<NormSpan>)> = Vec::new();
     for split in splits {
         panels.push((split.name.clone(), raw_spans(split)?.into_iter().map(NormSpan::clipped).collect()));
