@@ -42,10 +42,10 @@ impl ArrayHead {
         let wanted = self.bytes().ok_or_else(too_large)?;
         let count = wanted / self.number.bytes();
         let bytes = (count as u64).checked_mul(size_of::<f32>() as u64).ok_or_else(too_large)?;
+        room.meter.charge(bytes)?;
         if bytes > room.largest {
             return Err(Fault::TooLarge(room.largest));
         }
-        room.meter.charge(bytes)?;
         let mut data = Vec::new();
         if self.axes == Axes::FirstFastest {
             data.try_reserve_exact(count).map_err(|_| too_large())?;
