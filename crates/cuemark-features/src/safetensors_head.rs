@@ -40,7 +40,7 @@ impl Head {
         }
         let text = std::str::from_utf8(&header).map_err(|_| damaged("its header is not UTF-8".to_owned()))?;
         // Entries of the table, their names once more, and the list that they are put in order in.
-        meter.charge(weight(text).saturating_mul(4))?;
+        meter.charge(weight(text).saturating_mul(2))?;
         let metadata: Metadata = serde_json::from_str(text).map_err(|error| damaged(error.to_string()))?;
         let data_start = size + size_of::<u64>() as u64;
         let names = metadata.offset_keys();

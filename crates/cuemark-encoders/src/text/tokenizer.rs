@@ -1,7 +1,7 @@
 //! Sentences as token ids.
 
 use camino::Utf8PathBuf;
-use cuemark_formats::Source;
+use cuemark_formats::{ReadError, Source, json};
 use serde_json::{Map, Value, json};
 use tokenizers::{Tokenizer as Inner, TruncationParams};
 
@@ -38,7 +38,11 @@ impl Tokenizer {
     pub(super) fn load(folder: &WeightsFolder, expected: Expected) -> Result<Self> {
         let path = folder.find(FILES).map_or_else(|| folder.file(FILES[0]), Ok)?;
         let fault = |problem: String| EncodeError::Tokenizer { path: path.clone(), problem };
-        let text = Source::new(&path).text()?;
+        let source = Source::new(&path);
+        let text = source.text()?;
+        // Words by number, numbers by word, and what finds words inside others.
+        let needs = json::weight(&text).saturating_mul(4);
+        source.meter().charge(needs).map_err(|exceeded| ReadError::memory(&path, "its words", exceeded))?;
         let mut inner = if path.extension() == Some("txt") {
             from_words(&text).map_err(fault)?
         } else {
