@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::process::{cargo, scratch_folder, shared_folder, watch, workspace};
+use crate::process::{cargo, scratch_folder, shared_folder, target_folder, watch, workspace};
 use crate::{bias_study, needs, option, package, python};
 
 /// One long check.
@@ -44,8 +44,8 @@ pub(crate) const CHECKS: &[Check] = &[
         run: faults,
     },
     Check {
-        usage: "fuzz [--seconds N]",
-        about: "run every fuzz target for N seconds (60 unless told); needs a nightly compiler and cargo-fuzz",
+        usage: "fuzz [--minutes N | --seconds N]",
+        about: "all fuzz targets: for N minutes together, executions counted; or N seconds each with cargo-fuzz (nightly)",
         run: fuzz,
     },
 ];
@@ -74,6 +74,9 @@ fn faults(_: &[&str]) -> Result<bool> {
 }
 
 fn fuzz(options: &[&str]) -> Result<bool> {
+    if let Some(minutes) = option::<f64>(options, "--minutes")? {
+        return fuzz_loop(minutes);
+    }
     let seconds: u32 = option(options, "--seconds")?.unwrap_or(60);
     if needs::find_program("cargo-fuzz").is_none() {
         bail!("cargo-fuzz is not installed: cargo install cargo-fuzz");
@@ -84,6 +87,22 @@ fn fuzz(options: &[&str]) -> Result<bool> {
         held &= fuzz_one(&target, seconds)?;
     }
     Ok(held)
+}
+
+/// A plain loop over the same functions: no nightly compiler, no guidance.
+fn fuzz_loop(minutes: f64) -> Result<bool> {
+    let build = ["build", "--release", "-p", "cuemark-fuzz", "--bin", "fuzz-loop", "--features", "cuemark-fuzz/hdf5"];
+    let mut build = cargo(&build);
+    // Optimising across crates would cost minutes and finds nothing.
+    build.env("CARGO_PROFILE_RELEASE_LTO", "off");
+    if !watch(&mut build)?.ok {
+        return Ok(false);
+    }
+    let finds = scratch_folder("fuzz/finds")?;
+    let mut command = Command::new(target_folder()?.join("release/fuzz-loop"));
+    command.arg((minutes * 60.0 / fuzz_targets()?.len() as f64).to_string());
+    command.arg(workspace().join("fuzz/corpus")).arg(workspace().join("fixtures")).arg(finds);
+    Ok(watch(&mut command)?.ok)
 }
 
 /// One target per file in `fuzz/targets/`.

@@ -28,7 +28,12 @@ struct Cli {
 }
 
 fn main() -> std::process::ExitCode {
-    match Cli::parse().command.run() {
+    let cli = Cli::parse();
+    // A budget that nobody can read must not silently become the default.
+    if let Err(error) = cuemark_formats::Budget::from_environment() {
+        return failure::report(&error.into());
+    }
+    match cli.command.run() {
         Ok(outcome) => outcome.print(),
         Err(error) => failure::report(&error),
     }

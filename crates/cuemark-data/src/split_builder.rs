@@ -1,7 +1,7 @@
 //! Puts a split together row by row: judges spans, counts faults, keeps videos and ids straight.
 
 use cuemark_core::{Query, QueryId, RawSpan, RowFault, RowPolicy, Span, SpanFault, Split, Truth, Video, VideoId};
-use cuemark_formats::{Result, Source};
+use cuemark_formats::{ReadError, Result, Source};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ReadOptions;
@@ -9,6 +9,9 @@ use crate::durations::checked;
 
 /// Where in a file something stands: its line and the way to the field.
 pub(crate) type Place = (usize, String);
+
+/// Bytes of one query beside its texts: itself in a list that grows, its moment, and what is remembered to find repeats.
+const PAIR: u64 = 2 * size_of::<Truth>() as u64 + 192;
 
 /// A split in the making.
 pub(crate) struct SplitBuilder<'a> {
@@ -85,6 +88,7 @@ impl<'a> SplitBuilder<'a> {
     /// # Errors
     /// When an earlier row has the same.
     pub(crate) fn query_id(&mut self, id: QueryId, line: usize, field: &str) -> Result<QueryId> {
+        self.source.charge(line, PAIR as usize)?;
         match self.queries.insert(id.clone(), line) {
             None => Ok(id),
             Some(earlier) => Err(self.source.record(line, field, format!("query `{id}` stands on line {earlier} too"))),
@@ -126,6 +130,10 @@ impl<'a> SplitBuilder<'a> {
         text: String,
         place: impl FnOnce(&SpanFault) -> Place,
     ) -> Result<Option<&mut Truth>> {
+        self.source
+            .meter()
+            .charge(PAIR + 2 * text.len() as u64)
+            .map_err(|exceeded| ReadError::memory(self.source.path(), format!("pair {number}"), exceeded))?;
         self.note(&video.id, raw, &text);
         let Some(span) = self.span(raw, video.duration, place)? else { return Ok(None) };
         let query = Query { id: QueryId::new(number.to_string()), text };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{ClipLen, VideoId};
+use cuemark_formats::{Budget, Meter, Source};
 
 use crate::layouts::{self, Arrays};
 use crate::missing::near;
@@ -31,8 +32,22 @@ pub struct OpenOptions {
     pub array: Option<String>,
     /// The length in frames of the windows to read (`npy-windows`).
     pub window: Option<usize>,
-    /// The most bytes that one video may take in memory. Default: 1 GiB
+    /// The most bytes that the rows of one video may take in memory. Default: 1 GiB
     pub largest: u64,
+    /// The most bytes that reading one file may take, whatever for. Default: the process's ([`Budget::of_process`])
+    pub budget: Budget,
+}
+
+impl OpenOptions {
+    /// Counts what one reading takes.
+    pub(crate) fn meter(&self) -> Meter {
+        Meter::new(self.budget)
+    }
+
+    /// A text file that is read within the budget.
+    pub(crate) fn source(&self, path: impl Into<Utf8PathBuf>) -> Source {
+        Source::new(path).with_budget(self.budget)
+    }
 }
 
 impl Default for OpenOptions {
@@ -46,6 +61,7 @@ impl Default for OpenOptions {
             array: None,
             window: None,
             largest: 1 << 30,
+            budget: Budget::default(),
         }
     }
 }

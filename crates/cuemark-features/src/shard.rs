@@ -2,16 +2,19 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{ClipLen, VideoId};
-use cuemark_formats::ReadError;
+use cuemark_formats::{Meter, ReadError};
 use safetensors::tensor::TensorInfo;
-use safetensors::{Dtype, SafeTensors, View};
+use safetensors::{Dtype, View};
 use serde::{Deserialize, Serialize};
 
-use crate::mapped::MappedFile;
+use crate::fault::Fault;
 use crate::number::{ByteOrder, Number};
+use crate::positioned::PositionedFile;
+use crate::safetensors_head::Head;
 use crate::{FeatureError, Features, Precision, Recipe, Result, RowTime, VideoFeatures};
 
 /// The one key of `__metadata__`. One key only, because the safetensors crate writes several in random order.
@@ -37,7 +40,7 @@ pub(crate) struct Shard {
     pub(crate) path: Utf8PathBuf,
     pub(crate) recipes: BTreeMap<String, Recipe>,
     pub(crate) entries: Vec<Entry>,
-    file: MappedFile,
+    file: PositionedFile,
 }
 
 /// Where one video's features lie.
@@ -51,7 +54,7 @@ pub(crate) struct Entry {
     width: usize,
     number: Number,
     /// First byte in the file.
-    offset: usize,
+    offset: u64,
 }
 
 impl Entry {
@@ -66,35 +69,41 @@ fn tensor_name(stream: &str, video: &VideoId) -> String {
 }
 
 impl Shard {
-    /// Maps the file and checks all of its header: no tensor may reach outside it or disagree with its recipe.
+    /// Reads the header and checks all of its header: no tensor may reach outside it or disagree with its recipe.
     pub(crate) fn open(path: &Utf8Path) -> Result<Self> {
-        let file = MappedFile::open(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+        let file = PositionedFile::open(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
         let fault = |problem: String| FeatureError::Shard { path: path.to_owned(), problem };
-        let (header_bytes, metadata) =
-            SafeTensors::read_metadata(file.bytes()).map_err(|error| fault(format!("no safetensors: {error}")))?;
-        let text = metadata.metadata().as_ref().and_then(|fields| fields.get(HEADER_KEY));
+        let head =
+            Head::read(&mut file.stream(), file.length(), &Meter::default()).map_err(|problem| match problem {
+                Fault::Wrong(problem) => fault(problem),
+                other => other.at(path, "its header").into(),
+            })?;
+        let text = head.text(HEADER_KEY);
         let text = text.ok_or_else(|| fault(format!("its header has no `{HEADER_KEY}` entry with the recipe")))?;
         let header: Header = serde_json::from_str(text).map_err(|error| fault(format!("`{HEADER_KEY}`: {error}")))?;
         if header.version != VERSION {
             return Err(fault(format!("written by layout version {}, this program reads {VERSION}", header.version)));
         }
-        let data_start = header_bytes + size_of::<u64>();
-        let entries = metadata
-            .offset_keys()
+        let entries = head
+            .names()
             .iter()
-            .filter_map(|name| Some((name, metadata.info(name)?)))
-            .map(|(name, info)| entry(path, &header, name, info, data_start))
+            .filter_map(|name| Some((name, head.info(name)?)))
+            .map(|(name, info)| entry(path, &header, name, info, head.data_start))
             .collect::<Result<_>>()?;
         Ok(Self { path: path.to_owned(), recipes: header.streams, entries, file })
     }
 
     /// The numbers of one entry of this shard, whatever they are.
     pub(crate) fn read(&self, entry: &Entry) -> Result<Features> {
-        let length = entry.rows * entry.width * entry.number.bytes();
-        let bytes = self.file.bytes().get(entry.offset..entry.offset + length);
-        let data = entry.number.decode(bytes.unwrap_or_default(), ByteOrder::Little);
-        Features::new(entry.rows, entry.width, data)
-            .ok_or_else(|| tensor_fault(&self.path, entry.tensor(), "reaches past the end of the file"))
+        // The header's check has seen to it that the product is the tensor's size in the file.
+        let mut bytes = vec![0; entry.rows * entry.width * entry.number.bytes()];
+        let past_end = || tensor_fault(&self.path, entry.tensor(), "reaches past the end of the file");
+        self.file.read_at(&mut bytes, entry.offset).map_err(|source| match source.kind() {
+            io::ErrorKind::UnexpectedEof => past_end(),
+            _ => ReadError::Io { path: self.path.clone(), source }.into(),
+        })?;
+        let data = entry.number.decode(&bytes, ByteOrder::Little);
+        Features::new(entry.rows, entry.width, data).ok_or_else(past_end)
     }
 
     /// As [`Shard::read`], refusing numbers that are not finite.
@@ -107,7 +116,7 @@ impl Shard {
     }
 }
 
-fn entry(path: &Utf8Path, header: &Header, name: &str, info: &TensorInfo, data_start: usize) -> Result<Entry> {
+fn entry(path: &Utf8Path, header: &Header, name: &str, info: &TensorInfo, data_start: u64) -> Result<Entry> {
     let fault = |problem: String| tensor_fault(path, name.to_owned(), problem);
     let (stream, video) = name.split_once('/').ok_or_else(|| fault("is not named `STREAM/VIDEO`".to_owned()))?;
     let recipe = header.streams.get(stream).ok_or_else(|| fault(format!("no recipe for stream `{stream}`")))?;
@@ -130,7 +139,7 @@ fn entry(path: &Utf8Path, header: &Header, name: &str, info: &TensorInfo, data_s
             if rows == 0 { None } else { Some(ClipLen::new(seconds / rows as f64).ok_or_else(unfit)?) }
         }
     };
-    let offset = data_start + info.data_offsets.0;
+    let offset = data_start + info.data_offsets.0 as u64;
     Ok(Entry { video: VideoId::new(video), stream: stream.to_owned(), rows, clip_len, width, number, offset })
 }
 

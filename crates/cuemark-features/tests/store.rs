@@ -52,6 +52,24 @@ fn write(folder: &Utf8PathBuf) {
 }
 
 #[test]
+fn a_shard_that_somebody_shortens_in_place_gives_an_error() {
+    let (_guard, folder) = folder();
+    write(&folder);
+    let store = FeatureStore::open(&folder).unwrap();
+    let videos: Vec<_> = store.videos("visual").into_iter().cloned().collect();
+    assert!(videos.iter().all(|video| store.get(video, "visual").is_ok()));
+    for shard in ["shard-00000.safetensors", "shard-00001.safetensors"] {
+        let file = std::fs::File::options().write(true).open(folder.join(shard)).unwrap();
+        // Mapped, the next look at a number would end the process with SIGBUS.
+        file.set_len(0).unwrap();
+    }
+    for video in &videos {
+        let message = store.get(video, "visual").unwrap_err().to_string();
+        assert!(message.contains("reaches past the end of the file"), "{message}");
+    }
+}
+
+#[test]
 fn every_video_and_stream_comes_back_as_it_went_in() {
     let (_guard, folder) = folder();
     write(&folder);

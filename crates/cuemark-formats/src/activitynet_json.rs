@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
+use crate::budget::Meter;
 use crate::cursor::{Cursor, missing, once};
 use crate::fault::Walk;
 use crate::predicted::{self, Finite, ForeignId};
@@ -27,27 +28,30 @@ use crate::qvh_jsonl::one_video;
 use crate::row_extras::{self, RowExtras};
 use crate::{Result, Source, WholeFile};
 
+/// One query beside its entries: what is gathered, its id twice, its place, and its sentence among those of the video.
+const QUERY: usize = 2 * size_of::<Gathered>() + 256;
+
 /// Reads a results file.
 ///
 /// # Errors
 /// When the file is none, or an entry has no times or nothing that names its query.
 pub fn read(source: &Source) -> Result<Predictions> {
     let text = source.text()?;
-    walk(&text).map_err(|fault| fault.into_error(source, 1, &text))
+    walk(&text, source.meter()).map_err(|fault| fault.into_error(source, 1, &text))
 }
 
-fn walk(text: &str) -> Walk<Predictions> {
+fn walk(text: &str, meter: &Meter) -> Walk<Predictions> {
     let mut fields = Map::new();
     let mut found = Found::default();
     let mut results = None;
-    let mut cursor = Cursor::new(text);
+    let mut cursor = Cursor::new(text, meter);
     cursor.object(|cursor, key| match key {
         "results" => {
             once(cursor, &mut results, ())?;
             cursor.object(|cursor, video| {
                 let video = VideoId::from(video);
                 found.sentences.clear();
-                cursor.array(|cursor, _| found.entry(cursor, &video))
+                cursor.array::<Prediction>(|cursor, _| found.entry(cursor, &video))
             })
         }
         _ => cursor.keep(key, &mut fields),
@@ -115,6 +119,9 @@ impl Found {
             }
         };
         let span = span.ok_or_else(|| missing("timestamp"))?;
+        if !self.places.contains_key(&id) {
+            cursor.charge(QUERY)?;
+        }
         let query = self.query(id, sentence.as_deref());
         if let Some(sentence) = sentence.filter(|sentence| query.sentence.as_deref() != Some(sentence)) {
             fields.insert("sentence".to_owned(), Value::String(sentence.into_owned()));

@@ -29,6 +29,10 @@ const PREDICTION_COLUMNS: [&str; 5] = ["qid", "video", "start", "end", "score"];
 const TRUTH_COLUMNS: [&str; 8] = ["qid", "query", "video", "start", "end", "duration", "relevance", "kind"];
 /// Columns are looked up one by one, so a hostile header must not have millions.
 const MOST_COLUMNS: usize = 1_000;
+/// A query with predictions, beside those: its id, its place and its list, gathered and kept.
+const QUERY: usize = 2 * size_of::<QueryPredictions>() + 64;
+/// A cell of an unknown column, kept under the column's name.
+const CELL: usize = 192;
 
 /// Reads predictions.
 ///
@@ -40,9 +44,12 @@ pub fn read_predictions(source: &Source) -> Result<Predictions> {
     let known = FxHashSet::default();
     let mut names = Names::new(&known);
     let mut rows = RowCounts::default();
-    let mut table = Table::open(source, &["qid", "start", "end"])?;
+    let mut table = Table::open(source, &["qid", "start", "end"], 2 * size_of::<Prediction>())?;
     while let Some(row) = table.next_row()? {
         let id = QueryId::from(row.text("qid")?);
+        if !places.contains_key(&id) {
+            source.charge(row.line, QUERY)?;
+        }
         let place = *places.entry(id).or_insert_with_key(|id| {
             lists.push((id.clone(), Vec::new(), RowExtras::default()));
             lists.len() - 1
@@ -133,7 +140,7 @@ pub fn read_truth(source: &Source, policy: RowPolicy) -> Result<Split> {
     let known = FxHashSet::default();
     let mut names = Names::new(&known);
     let mut rows = RowCounts::default();
-    let mut table = Table::open(source, &["qid", "video", "start", "end"])?;
+    let mut table = Table::open(source, &["qid", "video", "start", "end"], size_of::<Truth>() + 128)?;
     while let Some(row) = table.next_row()? {
         let video = names.video(row.text("video")?);
         let duration = row.get("duration").map(|_| row.number("duration")).transpose()?;
@@ -173,6 +180,9 @@ struct Table<'s> {
     header: StringRecord,
     record: StringRecord,
     allowed: Rc<Cell<u64>>,
+    /// Columns that cost nothing beside the row: those of the layout, all of which may be there.
+    known: usize,
+    row: usize,
 }
 
 /// One row.
@@ -184,7 +194,8 @@ struct Row<'t> {
 }
 
 impl<'s> Table<'s> {
-    fn open(source: &'s Source, required: &[&'static str]) -> Result<Self> {
+    /// `row` is how many bytes one row becomes, at the most, beside its texts.
+    fn open(source: &'s Source, required: &[&'static str], row: usize) -> Result<Self> {
         let allowed = Rc::new(Cell::new(source.limits().line));
         let stream = Metered { stream: Box::new(source.open()?), handed_out: 0, allowed: allowed.clone() };
         let mut reader = ReaderBuilder::new().trim(Trim::Headers).from_reader(stream);
@@ -203,9 +214,12 @@ impl<'s> Table<'s> {
                 return Err(source.record(1, shorten(name), "two columns have this name"));
             }
         }
-        Ok(Self { source, reader, header, record: StringRecord::new(), allowed })
+        let known =
+            header.iter().filter(|name| TRUTH_COLUMNS.contains(name) || PREDICTION_COLUMNS.contains(name)).count();
+        Ok(Self { source, reader, header, record: StringRecord::new(), allowed, known, row })
     }
 
+    /// The next row; what is made of one is counted here, texts and unknown columns among it.
     fn next_row(&mut self) -> Result<Option<Row<'_>>> {
         let done = self.reader.position().byte();
         self.allowed.set(done.saturating_add(self.source.limits().line));
@@ -213,6 +227,8 @@ impl<'s> Table<'s> {
             return Ok(None);
         }
         let line = self.record.position().map_or(0, ::csv::Position::line) as usize;
+        let unknown = self.record.len().saturating_sub(self.known);
+        self.source.charge(line, self.row + self.record.as_slice().len() + unknown * CELL)?;
         Ok(Some(Row { source: self.source, header: &self.header, record: &self.record, line }))
     }
 }

@@ -5,22 +5,53 @@
 //! are handed to `serde_json`.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 
 use serde::Deserialize;
+use serde::de::DeserializeSeed as _;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::budget::Meter;
+use crate::counted::Counted;
 use crate::fault::{Fault, Walk};
 use crate::{json, number};
 
 /// A place in a JSON text. Nesting is bounded by the code that walks, and by `serde_json` in [`Cursor::value`].
+///
+/// What the code that walks makes of the text is counted by the meter: texts and the elements of lists here, whatever else
+/// there is through [`Cursor::charge`].
 pub(crate) struct Cursor<'a> {
     text: &'a str,
     at: usize,
+    meter: &'a Meter,
+    /// Bytes that the meter has not been told of yet; cores that count in the same place wait for each other.
+    owed: usize,
+    /// Bytes that lists take only while they grow.
+    growing: usize,
 }
 
+/// The meter is told of so many bytes at once.
+const TOLD: usize = 64 << 10;
+/// A field that is kept: its entry, and its share of the map.
+const FIELD: usize = 256;
+
 impl<'a> Cursor<'a> {
-    pub(crate) fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+    pub(crate) fn new(text: &'a str, meter: &'a Meter) -> Self {
+        Self { text, at: 0, meter, owed: 0, growing: 0 }
+    }
+
+    /// Counts `bytes` that are about to be kept.
+    #[inline]
+    pub(crate) fn charge(&mut self, bytes: usize) -> Walk<()> {
+        self.owed += bytes;
+        if self.owed < TOLD { Ok(()) } else { self.settle() }
+    }
+
+    /// Tells the meter everything that it has not been told yet.
+    fn settle(&mut self) -> Walk<()> {
+        let owed = std::mem::take(&mut self.owed);
+        self.meter.charge(owed as u64).map_err(|exceeded| Fault::memory(self.at, exceeded))
     }
 
     /// Byte offset of the place.
@@ -55,12 +86,20 @@ impl<'a> Cursor<'a> {
     /// Refuses anything but white space after the value.
     pub(crate) fn end(&mut self) -> Walk<()> {
         self.peek();
-        if self.at < self.text.len() { Err(self.unexpected("the end")) } else { Ok(()) }
+        if self.at < self.text.len() {
+            return Err(self.unexpected("the end"));
+        }
+        // Lists are done growing; what is kept of them takes as much as it needs.
+        let (grown, unsaid) = (std::mem::take(&mut self.growing), self.owed);
+        self.owed = unsaid.saturating_sub(grown);
+        self.meter.release(grown.saturating_sub(unsaid) as u64);
+        self.settle()
     }
 
-    /// Calls `each` at every element of the array that begins here, with the element's index.
+    /// Calls `each` at every element of the array that begins here, with the element's index. It makes a `T` of each; one
+    /// that makes nothing says `()`.
     #[inline]
-    pub(crate) fn array(&mut self, mut each: impl FnMut(&mut Self, usize) -> Walk<()>) -> Walk<()> {
+    pub(crate) fn array<T>(&mut self, mut each: impl FnMut(&mut Self, usize) -> Walk<()>) -> Walk<()> {
         if !self.take(b'[') {
             return Err(self.unexpected("a list"));
         }
@@ -68,6 +107,9 @@ impl<'a> Cursor<'a> {
             return Ok(());
         }
         for index in 0.. {
+            // Twice: a list that grows lies in memory twice while it moves.
+            self.growing += size_of::<T>();
+            self.charge(2 * size_of::<T>()).map_err(|fault| fault.inside_index(index))?;
             each(self, index).map_err(|fault| fault.inside_index(index))?;
             if self.take(b']') {
                 break;
@@ -121,7 +163,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(crate) fn numbers<const N: usize>(&mut self) -> Walk<([f64; N], usize)> {
         let (mut values, mut count) = ([0.0; N], 0);
-        self.array(|cursor, index| {
+        self.array::<()>(|cursor, index| {
             let Some(slot) = values.get_mut(index) else {
                 return Err(cursor.fault(format!("there is a number too many ({N} at most)")));
             };
@@ -153,10 +195,15 @@ impl<'a> Cursor<'a> {
         let special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..=0x1f);
         match inside.bytes().position(|byte| special(&byte)) {
             Some(end) if inside.as_bytes().get(end) == Some(&b'"') => {
+                self.charge(end)?;
                 self.at += end + 2;
                 Ok(Cow::Borrowed(inside.get(..end).unwrap_or_default()))
             }
-            _ => self.decode::<String>().map(Cow::Owned),
+            _ => {
+                let text = self.decode::<String>()?;
+                self.charge(text.len())?;
+                Ok(Cow::Owned(text))
+            }
         }
     }
 
@@ -186,11 +233,19 @@ impl<'a> Cursor<'a> {
 
     /// Whatever stands here.
     pub(crate) fn value(&mut self) -> Walk<Value> {
-        self.decode()
+        // Where it ends is known before anything is made of it.
+        let raw = self.decode::<&'a RawValue>()?;
+        let exceeded = Cell::new(None);
+        let mut reader = serde_json::Deserializer::from_str(raw.get());
+        Counted::new(self.meter, &exceeded).deserialize(&mut reader).map_err(|error| match exceeded.get() {
+            Some(exceeded) => Fault::memory(self.at, exceeded),
+            None => self.fault(json::strip_position(&error.to_string())),
+        })
     }
 
     /// Puts whatever stands here into `fields`, under `key`.
     pub(crate) fn keep(&mut self, key: &str, fields: &mut Map<String, Value>) -> Walk<()> {
+        self.charge(FIELD + key.len())?;
         let value = self.value()?;
         fields.insert(key.to_owned(), value);
         Ok(())
@@ -291,7 +346,7 @@ mod tests {
     #[test]
     fn faults_name_the_way_and_the_line() {
         let text = "{\"a\": [1,\n {\"b\": [2, \"x\"]}]}";
-        let mut cursor = Cursor::new(text);
+        let mut cursor = Cursor::new(text, &Meter::default());
         let walked = cursor.object(|cursor, _| {
             cursor.array(|cursor, index| match index {
                 0 => cursor.number().map(drop),
@@ -303,37 +358,37 @@ mod tests {
 
     #[test]
     fn strings_keep_their_escapes_resolved() {
-        assert_eq!(Cursor::new(r#""plain""#).string().unwrap(), "plain");
-        assert_eq!(Cursor::new(r#""q\"\u00e9""#).string().unwrap(), "q\"é");
+        assert_eq!(Cursor::new(r#""plain""#, &Meter::default()).string().unwrap(), "plain");
+        assert_eq!(Cursor::new(r#""q\"\u00e9""#, &Meter::default()).string().unwrap(), "q\"é");
         for text in ["\"open", "\"tab\there\"", "7", r#""\x""#, ""] {
-            assert!(Cursor::new(text).string().is_err(), "{text}");
+            assert!(Cursor::new(text, &Meter::default()).string().is_err(), "{text}");
         }
     }
 
     #[test]
     fn ids_are_text_or_whole_numbers() {
         for (text, id) in [("42", "42"), ("\"42\"", "42"), ("-3", "-3")] {
-            assert_eq!(Cursor::new(text).id().unwrap(), id);
+            assert_eq!(Cursor::new(text, &Meter::default()).id().unwrap(), id);
         }
         for text in ["1.5", "1e3", "null", "[1]", "NaN"] {
-            assert!(Cursor::new(text).id().is_err(), "{text}");
+            assert!(Cursor::new(text, &Meter::default()).id().is_err(), "{text}");
         }
     }
 
     #[test]
     fn objects_are_jumped_over_whatever_their_strings_hold() {
         let text = r#"{"a":"}\"{","b":{"c":{}}} , 1"#;
-        let mut cursor = Cursor::new(text);
+        let mut cursor = Cursor::new(text, &Meter::default());
         assert_eq!(cursor.skip_object().unwrap(), r#"{"a":"}\"{","b":{"c":{}}}"#);
         for open in ["{", "{\"a", "{\"a\\", "{\"a\":{}"] {
-            assert!(Cursor::new(open).skip_object().is_err(), "{open}");
+            assert!(Cursor::new(open, &Meter::default()).skip_object().is_err(), "{open}");
         }
     }
 
     #[test]
     fn what_follows_a_value_is_refused() {
         for text in ["[1 2]", "[1,]", "[,1]", "[1", "[1]]", "[NaN]", "[null]", "[1e999]"] {
-            let mut cursor = Cursor::new(text);
+            let mut cursor = Cursor::new(text, &Meter::default());
             assert!(cursor.array(|cursor, _| cursor.number().map(drop)).and_then(|()| cursor.end()).is_err(), "{text}");
         }
     }

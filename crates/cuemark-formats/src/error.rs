@@ -3,6 +3,8 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Advice, Advise};
 
+use crate::budget::{Exceeded, MEMORY};
+
 /// The result of reading or writing a file.
 pub type Result<T, E = ReadError> = std::result::Result<T, E>;
 
@@ -59,6 +61,16 @@ pub enum ReadError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// What the file would have us keep is more than the memory budget.
+    #[error("{path}: {place}: {exceeded}")]
+    Memory {
+        /// The file.
+        path: Utf8PathBuf,
+        /// What is too much: `line 7`, ``line 7, `extra` ``, `` `data.pkl` ``.
+        place: String,
+        /// What was asked for, what was taken, and the budget.
+        exceeded: Exceeded,
+    },
     /// Something stands where the output should go.
     #[error("`{path}` exists already")]
     Exists {
@@ -78,6 +90,11 @@ impl ReadError {
     #[expect(clippy::needless_pass_by_value, reason = "callers hand over messages and errors alike")]
     pub fn file(path: &Utf8Path, problem: impl ToString) -> Self {
         Self::File { path: path.to_owned(), problem: problem.to_string(), hint: None }
+    }
+
+    /// What would have passed the memory budget, at `place` in the file.
+    pub fn memory(path: &Utf8Path, place: impl Into<String>, exceeded: Exceeded) -> Self {
+        Self::Memory { path: path.to_owned(), place: place.into(), exceeded }
     }
 
     /// The same error with advice: words, or an [`Advice`] that names settings; kinds of error that carry their own keep it.
@@ -104,6 +121,9 @@ impl Advise for ReadError {
             Self::TooLarge { .. } => {
                 Some("no published file comes near this size: check where the file comes from".into())
             }
+            Self::Memory { .. } => Some(Advice::say(format!(
+                "if you trust the file, give it more: set the environment variable `{MEMORY}` to, say, 8G"
+            ))),
             Self::Exists { .. } => Some(Advice::say("pass ").set("force").and(" to replace it")),
         }
     }

@@ -2,7 +2,7 @@
 
 use cuemark_core::Advice;
 
-use crate::{ReadError, Source};
+use crate::{Exceeded, ReadError, Source};
 
 /// A problem and the way to it; the way is put together from the inside out, and only when there is a problem.
 #[derive(Debug)]
@@ -10,6 +10,8 @@ pub(crate) struct Fault {
     field: String,
     problem: String,
     hint: Option<Advice>,
+    /// Set when the fault is that there is not memory enough.
+    exceeded: Option<Exceeded>,
     /// Byte offset in the text that was walked.
     at: usize,
 }
@@ -23,7 +25,12 @@ const LONGEST_NAME: usize = 80;
 impl Fault {
     #[expect(clippy::needless_pass_by_value, reason = "callers hand over messages and errors alike")]
     pub(crate) fn new(at: usize, problem: impl ToString) -> Box<Self> {
-        Box::new(Self { field: String::new(), problem: problem.to_string(), hint: None, at })
+        Box::new(Self { field: String::new(), problem: problem.to_string(), hint: None, exceeded: None, at })
+    }
+
+    /// What stands at `at` would pass the memory budget.
+    pub(crate) fn memory(at: usize, exceeded: Exceeded) -> Box<Self> {
+        Box::new(Self { exceeded: Some(exceeded), ..*Self::new(at, "") })
     }
 
     pub(crate) fn with_hint(mut self: Box<Self>, hint: impl Into<Advice>) -> Box<Self> {
@@ -55,6 +62,10 @@ impl Fault {
     pub(crate) fn into_error(self, source: &Source, line: usize, text: &str) -> ReadError {
         let before = text.as_bytes().get(..self.at).unwrap_or_default();
         let line = line + memchr::memchr_iter(b'\n', before).count();
+        if let Some(exceeded) = self.exceeded {
+            let field = if self.field.is_empty() { String::new() } else { format!(", `{}`", self.field) };
+            return ReadError::memory(source.path(), format!("line {line}{field}"), exceeded);
+        }
         let field = if self.field.is_empty() { ".".to_owned() } else { self.field };
         let error = source.record(line, field, self.problem);
         match self.hint {

@@ -5,12 +5,16 @@
 //! ``file.json:1: `v_abc.timestamps[2][1]`: …`` and members can be decoded in parallel.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::{ReadError, Result, Source};
+use crate::counted;
+pub use crate::counted::weight;
+use crate::fault::shorten;
+use crate::{Exceeded, Meter, ReadError, Result, Source};
 
 /// A whole JSON file in memory.
 pub struct Document {
@@ -74,11 +78,27 @@ impl<'a> Member<'a> {
         self.source.record(self.line, if path.is_empty() { ".".to_owned() } else { path }, problem)
     }
 
+    /// Counts what [`Member::decode`] would make of it, at the most; for whoever decodes [`Member::text`] themselves.
+    ///
+    /// # Errors
+    /// When that would pass the memory budget.
+    pub fn charge<T>(&self) -> Result<()> {
+        let bytes = counted::weight(self.value) + size_of::<T>() as u64;
+        self.source.meter().charge(bytes).map_err(|exceeded| self.memory(exceeded))
+    }
+
+    fn memory(&self, exceeded: Exceeded) -> ReadError {
+        let key = if self.key.is_empty() { String::new() } else { format!(", `{}`", shorten(&self.key)) };
+        ReadError::memory(self.source.path(), format!("line {}{key}", self.line), exceeded)
+    }
+
     /// Decodes it into a type of the caller's.
     ///
     /// # Errors
-    /// When it is not JSON or not of that type; the error names the line and the way to the field.
+    /// When it is not JSON or not of that type, or when it would pass the memory budget; the error names the line and the way
+    /// to the field.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T> {
+        self.charge::<T>()?;
         let mut reader = serde_json::Deserializer::from_str(self.value);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| self.explain(&error))?;
         reader.end().map_err(|error| self.syntax(&error))?;
@@ -90,7 +110,7 @@ impl<'a> Member<'a> {
     /// # Errors
     /// When it is not a JSON object.
     pub fn entries(&self) -> Result<Vec<Member<'a>>> {
-        self.take_apart(|reader| reader.deserialize_map(EntriesVisitor))
+        self.take_apart(|reader, room| reader.deserialize_map(EntriesVisitor(room)))
     }
 
     /// Its elements, when it is an array.
@@ -98,15 +118,22 @@ impl<'a> Member<'a> {
     /// # Errors
     /// When it is not a JSON array.
     pub fn elements(&self) -> Result<Vec<Member<'a>>> {
-        self.take_apart(|reader| reader.deserialize_seq(ElementsVisitor))
+        self.take_apart(|reader, room| reader.deserialize_seq(ElementsVisitor(room)))
     }
 
     fn take_apart(
         &self,
-        visit: impl FnOnce(&mut serde_json::Deserializer<serde_json::de::StrRead<'a>>) -> serde_json::Result<Vec<Part<'a>>>,
+        visit: impl FnOnce(
+            &mut serde_json::Deserializer<serde_json::de::StrRead<'a>>,
+            &Room<'_>,
+        ) -> serde_json::Result<Vec<Part<'a>>>,
     ) -> Result<Vec<Member<'a>>> {
         let mut reader = serde_json::Deserializer::from_str(self.value);
-        let parts = visit(&mut reader).map_err(|error| self.syntax(&error))?;
+        let room = Room { meter: self.source.meter(), exceeded: Cell::new(None) };
+        let parts = visit(&mut reader, &room).map_err(|error| match room.exceeded.get() {
+            Some(exceeded) => self.at_inner_line(error.line()).memory(exceeded),
+            None => self.syntax(&error),
+        })?;
         reader.end().map_err(|error| self.syntax(&error))?;
         // Members come in file order, so their lines are counted in one pass.
         let (mut seen, mut line) = (0, self.line);
@@ -139,7 +166,12 @@ impl<'a> Member<'a> {
 /// # Errors
 /// When the line is not JSON or not of that type; the error names the line and the field.
 pub fn decode_line<T: DeserializeOwned>(source: &Source, line: usize, text: &str) -> Result<T> {
-    Member { source, key: Cow::Borrowed(""), line, value: text }.decode()
+    line_of(source, line, text).decode()
+}
+
+/// One line of JSON Lines as a member without a name.
+pub fn line_of<'a>(source: &'a Source, line: usize, text: &'a str) -> Member<'a> {
+    Member { source, key: Cow::Borrowed(""), line, value: text }
 }
 
 /// serde_json ends its messages with the position inside the member, which would contradict the line we name.
@@ -149,13 +181,32 @@ pub(crate) fn strip_position(message: &str) -> String {
 
 type Part<'a> = (Cow<'a, str>, &'a RawValue);
 
+/// How much room there is for members, and whether it was too little.
+struct Room<'m> {
+    meter: &'m Meter,
+    /// Why it stopped, which serde's own error cannot carry.
+    exceeded: Cell<Option<Exceeded>>,
+}
+
+impl Room<'_> {
+    /// Counts one more member: as the decoder hands it out, in a list that lies in memory twice while it grows, and as a
+    /// [`Member`].
+    fn one_more<E: serde::de::Error>(&self, key: usize) -> Result<(), E> {
+        let bytes = 2 * size_of::<Part<'_>>() + size_of::<Member<'_>>() + key;
+        self.meter.charge(bytes as u64).map_err(|exceeded| {
+            self.exceeded.set(Some(exceeded));
+            E::custom(exceeded)
+        })
+    }
+}
+
 /// Borrowed from the document, unless an escape in it has to be resolved.
 #[derive(Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
-struct EntriesVisitor;
+struct EntriesVisitor<'r>(&'r Room<'r>);
 
-impl<'de> Visitor<'de> for EntriesVisitor {
+impl<'de> Visitor<'de> for EntriesVisitor<'_> {
     type Value = Vec<Part<'de>>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -165,15 +216,16 @@ impl<'de> Visitor<'de> for EntriesVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut entries = Vec::new();
         while let Some(Key(key)) = map.next_key()? {
+            self.0.one_more(key.len())?;
             entries.push((key, map.next_value()?));
         }
         Ok(entries)
     }
 }
 
-struct ElementsVisitor;
+struct ElementsVisitor<'r>(&'r Room<'r>);
 
-impl<'de> Visitor<'de> for ElementsVisitor {
+impl<'de> Visitor<'de> for ElementsVisitor<'_> {
     type Value = Vec<Part<'de>>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -183,6 +235,7 @@ impl<'de> Visitor<'de> for ElementsVisitor {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut elements = Vec::new();
         while let Some(element) = seq.next_element()? {
+            self.0.one_more(0)?;
             elements.push((Cow::Borrowed(""), element));
         }
         Ok(elements)

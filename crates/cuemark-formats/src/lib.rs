@@ -1,8 +1,9 @@
 //! Truth and prediction files in every layout that people use, read safely and written whole.
 //!
-//! [`source`] opens files (compressed or not, within limits), [`json`] takes documents apart without losing track of
+//! [`source`] opens files (compressed or not, within limits and a memory [`budget`]), [`json`] takes documents apart without losing track of
 //! the line, [`sink`] writes a file whole or not at all. One layout, one file; [`read_predictions`] picks it by the content.
 
+mod counted;
 mod cursor;
 mod fault;
 mod names;
@@ -15,11 +16,14 @@ mod row_extras;
 mod video_index;
 
 pub mod activitynet_json;
+pub mod budget;
 pub mod csv;
 pub mod cuemark_jsonl;
 pub mod detect;
 pub mod error;
 pub mod json;
+pub mod npy;
+pub mod python_literal;
 pub mod qvh_jsonl;
 pub mod sink;
 pub mod source;
@@ -27,6 +31,7 @@ pub mod trec;
 pub mod tvr_json;
 pub mod tvr_ranking_json;
 
+pub use budget::{BadBudget, Budget, Exceeded, Meter, Unread};
 pub use csv::read_truth as read_truth_csv;
 pub use cuemark_jsonl::{read_truth, write_truth};
 pub use detect::{PredictionFormat, UnknownFormat};

@@ -16,6 +16,7 @@ use serde::ser::{Error as _, Serialize, SerializeMap, SerializeSeq, SerializeTup
 use serde_json::{Map, Value};
 
 use crate::VideoIndex;
+use crate::budget::Meter;
 use crate::cursor::{Cursor, missing, once};
 use crate::fault::{Fault, Walk, shorten};
 use crate::predicted::{self, Finite, ForeignId};
@@ -23,6 +24,8 @@ use crate::records::Scratch;
 
 /// Entries that one core decodes before it looks for more.
 const CHUNK: usize = 64;
+/// One list beside its rows: itself, its id, and its place among those that are looked for twice.
+const LIST: usize = 2 * size_of::<QueryPredictions>() + 64;
 
 /// One entry's text and where it begins in the document.
 pub(crate) struct Piece<'t> {
@@ -33,7 +36,7 @@ pub(crate) struct Piece<'t> {
 /// Cuts the list that begins here into its entries.
 pub(crate) fn cut<'t>(cursor: &mut Cursor<'t>) -> Walk<Vec<Piece<'t>>> {
     let mut pieces = Vec::new();
-    cursor.array(|cursor, _| {
+    cursor.array::<Piece<'_>>(|cursor, _| {
         cursor.peek();
         pieces.push(Piece { offset: cursor.at(), text: cursor.skip_object()? });
         Ok(())
@@ -70,6 +73,7 @@ pub(crate) fn decode(
     id_field: &str,
     names: &NamesPerCore<'_>,
     rows: &mut RowCounts,
+    meter: &Meter,
 ) -> Walk<Vec<QueryPredictions>> {
     let decode_chunk = |(chunk, pieces): (usize, &[Piece<'_>])| {
         let known = FxHashSet::default();
@@ -77,7 +81,7 @@ pub(crate) fn decode(
         let mut lists = Vec::with_capacity(pieces.len());
         names.with(|names| {
             for (place, piece) in pieces.iter().enumerate() {
-                let list = entry(piece.text, id_field, names, &mut scratch);
+                let list = entry(piece.text, id_field, names, &mut scratch, meter);
                 lists.push(list.map_err(|fault| fault.further_by(piece.offset).inside_index(chunk * CHUNK + place))?);
             }
             Walk::Ok(())
@@ -111,14 +115,16 @@ fn entry(
     id_field: &str,
     names: &FxHashMap<u32, VideoId>,
     scratch: &mut Scratch<'_>,
+    meter: &Meter,
 ) -> Walk<QueryPredictions> {
     let (mut qid, mut listed) = (None, None);
     let mut fields = Map::new();
-    let mut cursor = Cursor::new(text);
+    let mut cursor = Cursor::new(text, meter);
+    cursor.charge(LIST)?;
     cursor.object(|cursor, key| match key {
         "predictions" => {
             once(cursor, &mut listed, ())?;
-            cursor.array(|cursor, _| row(cursor, names, scratch))
+            cursor.array::<Prediction>(|cursor, _| row(cursor, names, scratch))
         }
         key if key == id_field => {
             let id = QueryId::from(&*cursor.id()?);

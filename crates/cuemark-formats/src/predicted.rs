@@ -46,7 +46,7 @@ pub(crate) fn saliency(cursor: &mut Cursor<'_>) -> Walk<Option<Vec<f64>>> {
         return Ok(None);
     }
     let mut scores = Vec::new();
-    cursor.array(|cursor, _| {
+    cursor.array::<f64>(|cursor, _| {
         scores.push(cursor.number()?);
         Ok(())
     })?;

@@ -46,7 +46,7 @@ fn decode(cursor: &mut Cursor<'_>, scratch: &mut Scratch<'_>) -> Walk<QueryPredi
         }
         "pred_relevant_windows" => {
             once(cursor, &mut listed, ())?;
-            cursor.array(|cursor, _| {
+            cursor.array::<Prediction>(|cursor, _| {
                 let (span, score) = predicted::window(cursor, &mut scratch.rows)?;
                 scratch.ranked.push(Prediction { video: None, span, score });
                 Ok(())

@@ -19,6 +19,9 @@ const BLOCK: usize = 256 << 10;
 /// Blocks per core in one batch.
 const BLOCKS_PER_CORE: usize = 8;
 
+/// One record beside itself: its id, and its place among those that are looked for twice.
+const RECORD: usize = 96;
+
 /// What a worker carries from record to record of one block.
 pub(crate) struct Scratch<'k> {
     pub(crate) names: Names<'k>,
@@ -52,6 +55,7 @@ pub(crate) fn read<T: Send>(
         let (decoded, next) =
             rayon::join(|| batch.blocks.par_iter().map(decode_block).collect::<Vec<_>>(), || blocks.batch());
         let mut fresh = Vec::new();
+        let read = batch.bytes();
         for block in decoded {
             for (line, record) in block.records {
                 take(line, record)?;
@@ -66,6 +70,8 @@ pub(crate) fn read<T: Send>(
         if let Some(error) = batch.error {
             return Err(error);
         }
+        drop(batch);
+        source.meter().release(read);
         batch = next;
     }
     batch.error.map_or(Ok(rows), Err)
@@ -120,8 +126,11 @@ impl Block {
             }
             let text = std::str::from_utf8(bytes).map_err(|_| source.not_utf8(line))?;
             if !text.trim_ascii().is_empty() {
-                let mut cursor = Cursor::new(text);
-                let record = decode(&mut cursor, &mut scratch).and_then(|record| cursor.end().map(|()| record));
+                let mut cursor = Cursor::new(text, source.meter());
+                let own = cursor.charge(2 * size_of::<T>() + RECORD);
+                let record = own
+                    .and_then(|()| decode(&mut cursor, &mut scratch))
+                    .and_then(|record| cursor.end().map(|()| record));
                 records.push((line, record.map_err(|fault| fault.into_error(source, line, text))?));
             }
             Ok(())
@@ -159,6 +168,12 @@ struct Batch {
     error: Option<ReadError>,
 }
 
+impl Batch {
+    fn bytes(&self) -> u64 {
+        self.blocks.iter().map(|block| block.bytes.capacity() as u64).sum()
+    }
+}
+
 impl<'s> Blocks<'s> {
     fn open(source: &'s Source) -> Result<Self> {
         let mut reader = source.open()?;
@@ -171,9 +186,18 @@ impl<'s> Blocks<'s> {
 
     fn batch(&mut self) -> Batch {
         let mut batch = Batch::default();
-        for _ in 0..BLOCKS_PER_CORE * rayon::current_num_threads() {
+        // Usually so many blocks; a line that is as long as many counts for many.
+        let enough = (BLOCK * BLOCKS_PER_CORE * rayon::current_num_threads()) as u64;
+        while batch.bytes() < enough {
             match self.next() {
-                Ok(Some(block)) => batch.blocks.push(block),
+                Ok(Some(block)) => {
+                    if let Err(exceeded) = self.source.meter().charge(block.bytes.capacity() as u64) {
+                        let place = format!("line {}", block.first_line);
+                        batch.error = Some(ReadError::memory(self.source.path(), place, exceeded));
+                        break;
+                    }
+                    batch.blocks.push(block);
+                }
                 Ok(None) => break,
                 Err(error) => {
                     batch.error = Some(error);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Advice, Progress, SpanFault};
 
-use crate::{ReadError, Result};
+use crate::{Budget, Meter, ReadError, Result, Unread};
 
 /// What to do about a span that [`RowPolicy::Error`](cuemark_core::RowPolicy::Error) refuses.
 pub(crate) fn bad_row_advice() -> Advice {
@@ -32,12 +32,15 @@ impl Default for Limits {
 }
 
 /// A file to read: where it lies, and how much of it may be held in memory.
+///
+/// What a reading keeps is counted by one [`Meter`], which starts again whenever the file is opened; clones share it.
 #[derive(Debug, Clone)]
 pub struct Source {
     path: Utf8PathBuf,
     limits: Limits,
     content: Option<Content>,
     progress: Option<Progress>,
+    meter: Arc<Meter>,
 }
 
 /// What a file would hold, had it been written.
@@ -75,7 +78,7 @@ impl Read for Watched {
 impl Source {
     /// The file at `path`, with the default limits.
     pub fn new(path: impl Into<Utf8PathBuf>) -> Self {
-        Self { path: path.into(), limits: Limits::default(), content: None, progress: None }
+        Self { path: path.into(), limits: Limits::default(), content: None, progress: None, meter: Arc::default() }
     }
 
     /// Something in memory that is read as the file `name` would be; no file of that name is looked for.
@@ -97,6 +100,29 @@ impl Source {
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
+    }
+
+    /// The same file with another memory budget. Default: the process's ([`Budget::of_process`])
+    #[must_use]
+    pub fn with_budget(mut self, budget: Budget) -> Self {
+        self.meter = Arc::new(Meter::new(budget));
+        self
+    }
+
+    /// What the reading that is under way keeps.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Counts `bytes` that somebody is about to keep of what stands on `line`.
+    ///
+    /// # Errors
+    /// When they would pass the memory budget.
+    #[inline]
+    pub fn charge(&self, line: usize, bytes: usize) -> Result<()> {
+        self.meter
+            .charge(bytes as u64)
+            .map_err(|exceeded| ReadError::memory(&self.path, format!("line {line}"), exceeded))
     }
 
     /// `folder/name`, or its `.gz` or `.zst` form when only that is there. `None` when none is.
@@ -128,11 +154,12 @@ impl Source {
         name.rsplit_once('.').map_or(name, |(stem, _)| stem)
     }
 
-    /// A stream of its decompressed bytes.
+    /// A stream of its decompressed bytes; what it keeps is counted from zero again.
     ///
     /// # Errors
     /// When the file cannot be opened.
     pub fn open(&self) -> Result<Box<dyn BufRead + Send>> {
+        self.meter.begin();
         if let Some(content) = &self.content {
             return Ok(Box::new(io::Cursor::new(content.clone())));
         }
@@ -155,12 +182,11 @@ impl Source {
     /// # Errors
     /// When it cannot be read, is larger than the limit, or is not UTF-8 (the error names the line).
     pub fn text(&self) -> Result<String> {
-        let known = self.size().unwrap_or(0);
-        let mut bytes = Vec::with_capacity(known.min(self.limits.document) as usize);
-        self.open()?
-            .take(self.limits.document.saturating_add(1))
-            .read_to_end(&mut bytes)
-            .map_err(|source| self.io(source))?;
+        let stream = self.open()?.take(self.limits.document.saturating_add(1));
+        let mut bytes = self.meter.read_all(stream, self.size().unwrap_or(0)).map_err(|unread| match unread {
+            Unread::Io(source) => self.io(source),
+            Unread::Exceeded(exceeded) => ReadError::memory(&self.path, "the decompressed text", exceeded),
+        })?;
         if bytes.len() as u64 > self.limits.document {
             let what = "the decompressed file".to_owned();
             return Err(ReadError::TooLarge { path: self.path.clone(), what, limit: self.limits.document });

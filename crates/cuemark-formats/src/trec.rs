@@ -26,6 +26,11 @@ const TAG: &str = "cuemark";
 /// Two bounds of some 310 digits each, the most that a double takes when written out, and a `-`.
 const LONGEST_SPAN: usize = 1_000;
 
+/// One row: as it is gathered and, in the end, once more as it is kept.
+const ROW: usize = size_of::<(i64, Prediction)>() + size_of::<Prediction>() / 2;
+/// One query beside its rows: its id, its place, what is gathered and what is kept of it.
+const QUERY: usize = 2 * size_of::<Truth>() + 64;
+
 /// Reads a run.
 ///
 /// # Errors
@@ -46,11 +51,16 @@ pub fn read_run(source: &Source) -> Result<Predictions> {
         }
         let rank: i64 = rank.parse().map_err(|_| source.record(line, "rank", not_a(rank, "a whole number")))?;
         let score = number(source, line, "score", score)?;
-        let place = *places.entry(QueryId::from(qid)).or_insert_with_key(|id| {
+        let id = QueryId::from(qid);
+        if !places.contains_key(&id) {
+            source.charge(line, QUERY + qid.len() + tag.len())?;
+        }
+        let place = *places.entry(id).or_insert_with_key(|id| {
             lists.push(RunList { query: id.clone(), tag: tag.to_owned(), ranked: Vec::new() });
             lists.len() - 1
         });
         let video = (!video.is_empty()).then(|| names.video(video));
+        source.charge(line, ROW)?;
         lists[place].ranked.push((rank, Prediction { video, span, score: Some(score) }));
         Ok(())
     })?;
@@ -121,7 +131,9 @@ pub fn read_qrels(source: &Source) -> Result<Split> {
         let grade = number(source, line, "relevance", relevance)?;
         let relevance = Relevance::try_from(grade).map_err(|problem| source.record(line, "relevance", problem))?;
         let judged = RowPolicy::Keep.judge(raw, None, &mut rows);
-        let place = *places.entry(QueryId::from(qid)).or_insert_with_key(|id| {
+        let id = QueryId::from(qid);
+        source.charge(line, ROW + if places.contains_key(&id) { 0 } else { QUERY + qid.len() })?;
+        let place = *places.entry(id).or_insert_with_key(|id| {
             queries.push(Truth::bare(Query { id: id.clone(), text: String::new() }));
             queries.len() - 1
         });

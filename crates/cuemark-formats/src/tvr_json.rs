@@ -7,6 +7,7 @@
 use cuemark_core::{Extra, Predictions, RowCounts, Task, TaskPredictions};
 use serde_json::{Map, Value};
 
+use crate::budget::Meter;
 use crate::cursor::{Cursor, missing, once};
 use crate::fault::Walk;
 use crate::numbered_entries::{self, Entries, NamesPerCore, Numbers};
@@ -21,14 +22,14 @@ const ID_FIELD: &str = "desc_id";
 /// When the file is none, a row names a number that `video2idx` does not, or a list repeats a query.
 pub fn read(source: &Source) -> Result<Predictions> {
     let text = source.text()?;
-    walk(&text).map_err(|fault| fault.into_error(source, 1, &text))
+    walk(&text, source.meter()).map_err(|fault| fault.into_error(source, 1, &text))
 }
 
-fn walk(text: &str) -> Walk<Predictions> {
+fn walk(text: &str, meter: &Meter) -> Walk<Predictions> {
     let mut videos = None;
     let mut lists = Vec::new();
     let mut fields = Map::new();
-    let mut cursor = Cursor::new(text);
+    let mut cursor = Cursor::new(text, meter);
     cursor.object(|cursor, key| {
         if key == VIDEO2IDX {
             let index = VideoIndex::decode(cursor)?;
@@ -47,7 +48,7 @@ fn walk(text: &str) -> Walk<Predictions> {
     let mut rows = RowCounts::default();
     let mut tasks = Vec::with_capacity(lists.len());
     for (task, pieces) in lists {
-        let queries = numbered_entries::decode(&pieces, ID_FIELD, &names, &mut rows);
+        let queries = numbered_entries::decode(&pieces, ID_FIELD, &names, &mut rows, meter);
         tasks.push(TaskPredictions { task, queries: queries.map_err(|fault| fault.inside_key(&task.to_string()))? });
     }
     let mut extra = Extra::new(fields);

@@ -7,6 +7,7 @@
 use cuemark_core::{Advice, Extra, Predictions, RowCounts, Task, TaskPredictions};
 use serde_json::Value;
 
+use crate::budget::Meter;
 use crate::cursor::Cursor;
 use crate::fault::Walk;
 use crate::numbered_entries::{self, Entries, NamesPerCore, Numbers};
@@ -30,15 +31,15 @@ pub fn read(source: &Source, videos: Option<&VideoIndex>) -> Result<Predictions>
             .with_hint(index_advice()));
     };
     let text = source.text()?;
-    walk(&text, videos).map_err(|fault| fault.into_error(source, 1, &text))
+    walk(&text, videos, source.meter()).map_err(|fault| fault.into_error(source, 1, &text))
 }
 
-fn walk(text: &str, videos: &VideoIndex) -> Walk<Predictions> {
-    let mut cursor = Cursor::new(text);
+fn walk(text: &str, videos: &VideoIndex, meter: &Meter) -> Walk<Predictions> {
+    let mut cursor = Cursor::new(text, meter);
     let pieces = numbered_entries::cut(&mut cursor)?;
     cursor.end()?;
     let mut rows = RowCounts::default();
-    let queries = numbered_entries::decode(&pieces, ID_FIELD, &NamesPerCore::new(videos), &mut rows)?;
+    let queries = numbered_entries::decode(&pieces, ID_FIELD, &NamesPerCore::new(videos), &mut rows, meter)?;
     let mut extra = Extra::default();
     videos.only_of(&queries).remember_in(&mut extra);
     Ok(Predictions { tasks: vec![TaskPredictions { task: Task::Any, queries }], rows, extra })

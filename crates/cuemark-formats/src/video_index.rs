@@ -14,6 +14,9 @@ use crate::{Result, Source};
 /// The field of a file as a whole that carries the numbers its predictions were written with.
 pub(crate) const VIDEO2IDX: &str = "video2idx";
 
+/// One video: in the list, by its number, and by its number once more on every core that reads.
+const ENTRY: usize = 256;
+
 /// Videos by number.
 #[derive(Debug, Clone, Default)]
 pub struct VideoIndex {
@@ -29,7 +32,7 @@ impl VideoIndex {
     pub fn read(source: &Source) -> Result<Self> {
         let text = source.text()?;
         let mut index = Self::default();
-        let mut cursor = Cursor::new(&text);
+        let mut cursor = Cursor::new(&text, source.meter());
         index
             .walk(&mut cursor, Depth::Root)
             .and_then(|()| cursor.end())
@@ -81,6 +84,7 @@ impl VideoIndex {
     fn walk(&mut self, cursor: &mut Cursor<'_>, depth: Depth) -> Walk<()> {
         cursor.object(|cursor, name| {
             let at = cursor.at();
+            cursor.charge(ENTRY + 2 * name.len())?;
             let (number, duration) = match (cursor.peek(), depth) {
                 (b'{', Depth::Root) => return self.walk(cursor, Depth::Split),
                 (b'[', _) => {
@@ -116,7 +120,7 @@ enum Depth {
 
 fn duration_and_number(cursor: &mut Cursor<'_>) -> Walk<(f64, u32)> {
     let (mut duration, mut number) = (None, None);
-    cursor.array(|cursor, place| match place {
+    cursor.array::<()>(|cursor, place| match place {
         0 => cursor.number().map(|seconds| duration = Some(seconds)),
         1 => cursor.whole().map(|whole| number = Some(whole)),
         _ => Err(cursor.fault("an entry is a duration and a number")),
@@ -133,7 +137,7 @@ mod tests {
 
     fn index(text: &str) -> Walk<VideoIndex> {
         let mut index = VideoIndex::default();
-        index.walk(&mut Cursor::new(text), Depth::Root)?;
+        index.walk(&mut Cursor::new(text, &crate::Meter::default()), Depth::Root)?;
         Ok(index)
     }
 

@@ -91,7 +91,9 @@ impl Vocabulary {
     /// When the file cannot be read or holds a word twice.
     pub fn read(source: &Source) -> Result<Self> {
         let mut words = Vec::new();
-        source.for_each_line(|_, line| {
+        source.for_each_line(|number, line| {
+            // In the list, and by its number.
+            source.charge(number, 4 * size_of::<String>() + 2 * line.len() + 64)?;
             words.push(line.to_owned());
             Ok(())
         })?;

@@ -49,6 +49,7 @@ impl WordVectors {
                     format!("the vector of `{word}` holds something that is no number"),
                 ));
             }
+            source.charge(number, 2 * (word.len() + size_of::<(String, Vec<f32>)>()) + width * size_of::<f32>())?;
             found.vectors.insert(word, vector);
             Ok(())
         })?;

@@ -24,6 +24,7 @@ mod text;
 mod trained;
 mod trainer;
 
+pub use checkpoint::check_checkpoint;
 pub use embed::{EmbeddedMoment, Embedder};
 pub use error::{Result, TrainError};
 pub use examples::OutOfReach;

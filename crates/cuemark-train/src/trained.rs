@@ -9,7 +9,7 @@ use cuemark_models::{Batch, Given, Model, ModelCard, QueryBatch, registry};
 use cuemark_tensor::{DType, Device, Params, Tensor};
 use cuemark_text::{Vocabulary, WordVectors};
 
-use crate::checkpoint;
+use crate::checkpoint::{self, Seal};
 use crate::footage::Footage;
 use crate::text::{Reader, frequent_verbs};
 use crate::{Result, RunFile, RunFolder, TrainError};
@@ -26,6 +26,8 @@ pub struct Trained {
     pub(crate) vocabulary: Vocabulary,
     verbs: Vec<String>,
     pub(crate) device: Device,
+    /// What a person should know about where the weights came from.
+    pub note: Option<String>,
 }
 
 /// Where parameters come from.
@@ -49,7 +51,7 @@ impl Trained {
     /// As [`Trained::open`], from a checkpoint of the folder by name.
     pub(crate) fn open_checkpoint(folder: &RunFolder, path: &camino::Utf8Path, device: &Device) -> Result<Self> {
         let run = folder.read_run()?;
-        let (tensors, state) = checkpoint::load(path, device)?;
+        let (tensors, state, seal) = checkpoint::load(path, device)?;
         if state.model != run.model {
             let problem = format!("is a checkpoint of `{}`, the run is about `{}`", state.model, run.model);
             return Err(TrainError::Folder {
@@ -61,7 +63,10 @@ impl Trained {
         let vocabulary = Vocabulary::read(&Source::new(folder.vocabulary()))?;
         let verbs = Source::new(folder.verbs()).text()?.lines().map(str::to_owned).collect();
         let footage = Footage::open(&run.data, HashMap::new())?;
-        Self::build(run, vocabulary, verbs, &footage, Weights::Checkpoint(tensors), device)
+        let trained = Self::build(run, vocabulary, verbs, &footage, Weights::Checkpoint(tensors), device)?;
+        let note =
+            || format!("`{path}` was written before checkpoints had checksums: damage to it would not be noticed");
+        Ok(Self { note: (seal == Seal::Missing).then(note), ..trained })
     }
 
     /// A fresh model for the training queries.
@@ -103,7 +108,7 @@ impl Trained {
         };
         let given = Given { visual, subtitle, words: width, vocabulary: vocabulary.len(), verbs: verb_vectors };
         let model = (card.build)(&run.settings, &given, params.builder())?;
-        let trained = Self { run, card, model, params, words, vocabulary, verbs, device: device.clone() };
+        let trained = Self { run, card, model, params, words, vocabulary, verbs, device: device.clone(), note: None };
         if fresh {
             trained.load_published()?;
         }

@@ -138,7 +138,7 @@ impl<'a> Session<'a> {
         let footage = Footage::open(&run.data, durations(&train))?;
         let (trained, state, saved) = if resumed {
             let path = options.folder.last();
-            let (tensors, state) = checkpoint::load(&path, &options.device)?;
+            let (tensors, state, _) = checkpoint::load(&path, &options.device)?;
             (Trained::open_checkpoint(&options.folder, &path, &options.device)?, state, tensors)
         } else {
             let trained = Trained::fresh(run, &train.queries, &footage, &options.device)?;

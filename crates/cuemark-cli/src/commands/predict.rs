@@ -9,7 +9,7 @@ use cuemark_train::{Among, FirstStage, PredictOptions, RunFolder, Trained};
 use serde_json::json;
 
 use crate::input::{Force, OptionalTruthArgs, note_faults};
-use crate::output::{Outcome, Print, thousands};
+use crate::output::{self, Outcome, Print, thousands};
 use crate::progress::watched;
 
 /// Answer queries with a trained model, or without looking at a video.
@@ -115,6 +115,9 @@ fn with_model(args: &Args, run: &Utf8PathBuf) -> anyhow::Result<Outcome> {
     let device = cuemark_tensor::device(&args.model.device)?;
     let folder = RunFolder::new(run);
     let mut trained = Trained::open(&folder, &device)?;
+    if let Some(note) = &trained.note {
+        output::say(&format!("note: {note}"));
+    }
     if let Some(features) = &args.model.features {
         trained.run.data.features = Some(features.clone());
     }

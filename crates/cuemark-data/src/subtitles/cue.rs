@@ -11,8 +11,11 @@ pub(super) struct Block<'a> {
     pub(super) lines: Vec<&'a str>,
 }
 
-/// The blocks of a file.
-pub(super) fn blocks(text: &str) -> Vec<Block<'_>> {
+/// The blocks of a file, counted with what becomes of them.
+///
+/// # Errors
+/// When they would pass the memory budget.
+pub(super) fn blocks<'a>(source: &Source, text: &'a str) -> Result<Vec<Block<'a>>> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut inside = false;
     for (number, line) in (1..).zip(text.split('\n')) {
@@ -21,13 +24,16 @@ pub(super) fn blocks(text: &str) -> Vec<Block<'_>> {
             inside = false;
             continue;
         }
+        // A line is copied into the cue's text; a list that grows lies in memory twice.
+        let own = if inside { 0 } else { 2 * (size_of::<Block>() + size_of::<Subtitle>()) + 32 };
+        source.charge(number, own + 2 * size_of::<&str>() + 2 * line.len())?;
         match blocks.last_mut() {
             Some(block) if inside => block.lines.push(line),
             _ => blocks.push(Block { line: number, lines: vec![line] }),
         }
         inside = true;
     }
-    blocks
+    Ok(blocks)
 }
 
 /// Reads blocks of which each is a cue (times on its first or second line) into one track, named after the file.

@@ -9,7 +9,7 @@ use super::{Subtitles, cue};
 
 pub(super) fn read(source: &Source, bad_rows: RowPolicy) -> Result<Subtitles> {
     let text = source.text()?;
-    cue::track(source, cue::blocks(&text), bad_rows, plain)
+    cue::track(source, cue::blocks(source, &text)?, bad_rows, plain)
 }
 
 fn plain(text: &str) -> String {

@@ -10,7 +10,7 @@ use super::{Subtitles, cue};
 
 pub(super) fn read(source: &Source, bad_rows: RowPolicy) -> Result<Subtitles> {
     let text = source.text()?;
-    let mut blocks = cue::blocks(&text);
+    let mut blocks = cue::blocks(source, &text)?;
     let is_header = |block: &cue::Block| block.lines.first().is_some_and(|line| line.starts_with("WEBVTT"));
     if !blocks.first().is_some_and(is_header) {
         return Err(source.record(1, "header", "the file does not begin with `WEBVTT`"));

@@ -24,6 +24,7 @@ pub use clip::ClipText;
 pub use glove::Glove;
 pub use pooling::{Length, Pooling, Recipe};
 pub use reference::{Agreement, Reference};
+pub use tokenizer::check_tokenizer;
 pub use transformer::Transformer;
 
 use crate::Result;

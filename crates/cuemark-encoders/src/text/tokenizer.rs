@@ -1,7 +1,7 @@
 //! Sentences as token ids.
 
 use camino::Utf8PathBuf;
-use cuemark_formats::Source;
+use cuemark_formats::{ReadError, Source, json};
 use serde_json::{Map, Value, json};
 use tokenizers::{Tokenizer as Inner, TruncationParams};
 
@@ -38,11 +38,15 @@ impl Tokenizer {
     pub(super) fn load(folder: &WeightsFolder, expected: Expected) -> Result<Self> {
         let path = folder.find(FILES).map_or_else(|| folder.file(FILES[0]), Ok)?;
         let fault = |problem: String| EncodeError::Tokenizer { path: path.clone(), problem };
-        let text = Source::new(&path).text()?;
+        let source = Source::new(&path);
+        let text = source.text()?;
+        // Words by number, numbers by word, and what finds words inside others.
+        let needs = json::weight(&text).saturating_mul(4);
+        source.meter().charge(needs).map_err(|exceeded| ReadError::memory(&path, "its words", exceeded))?;
         let mut inner = if path.extension() == Some("txt") {
             from_words(&text).map_err(fault)?
         } else {
-            text.parse::<Inner>().map_err(|error| fault(error.to_string()))?
+            from_document(&text).map_err(fault)?
         };
         if expected.longest < SHORTEST {
             return Err(fault(format!("sentences of at most {} tokens hold no word", expected.longest)));
@@ -54,7 +58,7 @@ impl Tokenizer {
         if known > expected.words {
             return Err(fault(format!("it knows {known} tokens, the network {}", expected.words)));
         }
-        let nothing = inner.encode_fast("", true).map_err(|error| fault(error.to_string()))?;
+        let nothing = unharmed(|| inner.encode_fast("", true).map_err(|error| error.to_string())).map_err(fault)?;
         let first = nothing.get_tokens().first().map(String::as_str).unwrap_or_default();
         if first != expected.first_token {
             let wanted = expected.first_token;
@@ -66,8 +70,8 @@ impl Tokenizer {
     /// The ids of every sentence, special tokens among them; none is empty.
     pub(super) fn ids(&self, sentences: &[&str]) -> Result<Vec<Vec<u32>>> {
         let fault = |problem: String| EncodeError::Tokenizer { path: self.path.clone(), problem };
-        let encoded =
-            self.inner.encode_batch_fast(sentences.to_vec(), true).map_err(|error| fault(error.to_string()))?;
+        let encode = || self.inner.encode_batch_fast(sentences.to_vec(), true).map_err(|error| error.to_string());
+        let encoded = unharmed(encode).map_err(fault)?;
         let ids = |encoding: &tokenizers::Encoding| {
             let ids = encoding.get_ids().to_vec();
             match ids.iter().find(|id| **id as usize >= self.words) {
@@ -78,6 +82,31 @@ impl Tokenizer {
         };
         encoded.iter().map(ids).collect()
     }
+}
+
+/// A whole tokenizer. What is no JSON is refused here, by line: a download that broke off is the usual damage.
+fn from_document(text: &str) -> Result<Inner, String> {
+    serde_json::from_str::<&serde_json::value::RawValue>(text).map_err(|error| format!("it is damaged: {error}"))?;
+    unharmed(|| text.parse::<Inner>().map_err(|error| error.to_string()))
+}
+
+/// What `work` of the `tokenizers` crate gives. That crate panics at some files that are JSON and no tokenizer (an unwrap in the
+/// reading of its decoders is one); a file must never end the program, so such a panic becomes the error that it should have been.
+fn unharmed<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    // Nothing is used again after a panic: a tokenizer that panics while it is read or asked is dropped by the caller.
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+        Ok(done) => done,
+        Err(_) => Err("the file is damaged: the library that reads tokenizers gave up on it".to_owned()),
+    }
+}
+
+/// Whether `text` is a tokenizer; for tests that feed damaged ones. The error says what is wrong.
+///
+/// # Errors
+/// When it is none.
+pub fn check_tokenizer(text: &str) -> Result<(), String> {
+    let inner = from_document(text)?;
+    unharmed(|| inner.encode_fast("a red ball", true).map_err(|error| error.to_string())).map(drop)
 }
 
 /// BERT's uncased tokenizer from its bare list of words, one a line: the document that a whole one would be.
@@ -106,5 +135,31 @@ fn from_words(text: &str) -> Result<Inner, String> {
         "model": { "type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
                    "max_input_chars_per_word": 100, "vocab": vocabulary },
     });
-    document.to_string().parse::<Inner>().map_err(|error| error.to_string())
+    unharmed(|| document.to_string().parse::<Inner>().map_err(|error| error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tokenizer_that_was_cut_short_anywhere_is_refused_and_never_panics() {
+        let path = cuemark_testkit::fixture("encoders/tiny-roberta/tokenizer.json");
+        let text = std::fs::read_to_string(path).unwrap();
+        assert_eq!(check_tokenizer(&text), Ok(()));
+        for end in (0..text.trim_end().len()).filter(|end| text.is_char_boundary(*end)) {
+            let problem = check_tokenizer(&text[..end]).unwrap_err();
+            assert!(problem.contains("damaged"), "{end}: {problem}");
+        }
+    }
+
+    #[test]
+    fn a_panic_of_the_library_becomes_an_error() {
+        let problem = unharmed::<()>(|| panic!("as the library does")).unwrap_err();
+        assert!(problem.contains("damaged"), "{problem}");
+        // JSON, and no decoder: the library's own unwrap.
+        let document =
+            r#"{"version":"1.0","added_tokens":[],"model":{"type":"BPE","vocab":{},"merges":[]},"decoder":{"type":7}}"#;
+        assert!(check_tokenizer(document).is_err());
+    }
 }

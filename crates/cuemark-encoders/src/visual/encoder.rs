@@ -44,7 +44,7 @@ impl EncoderOptions {
     /// Weights that `cuemark weights pull` fetched.
     pub(crate) fn locate(&self, name: &str) -> Result<WeightsFolder> {
         match &self.cache {
-            Some(cache) => cache.locate(weights::find(name)?),
+            Some(cache) => cache.open(weights::find(name)?),
             None => weights::locate(name),
         }
     }

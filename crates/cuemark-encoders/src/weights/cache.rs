@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_formats::ReadError;
 
 use super::registry::{PinnedFile, WeightsCard, WeightsSource};
+use super::verdicts::Verdicts;
 use super::{WeightsFolder, archive, hub, pip};
 use crate::{EncodeError, Result};
 
@@ -99,7 +100,7 @@ impl Cache {
 
     /// The weights of `card`.
     ///
-    /// Looks at names and sizes; [`Cache::verify`] reads every byte.
+    /// Looks at names and sizes; [`Cache::open`] looks at checksums too, [`Cache::verify`] reads every byte each time.
     ///
     /// # Errors
     /// When they have not been pulled, or a file is missing or of another size.
@@ -140,6 +141,18 @@ impl Cache {
             let path = folder.path().join(file.name);
             archive::verify(&path, file).map_err(|problem| EncodeError::Damaged { path, problem, name: card.name })?;
         }
+        Ok(folder)
+    }
+
+    /// The weights of `card`, to be used: as [`Cache::verify`], but a file whose checksum held is not read again while its size and
+    /// its time of change stay what they were. The verdicts lie beside the weights, in `.verified`; a cache that cannot be written to
+    /// is read every time.
+    ///
+    /// # Errors
+    /// As [`Cache::verify`].
+    pub fn open(&self, card: &'static WeightsCard) -> Result<WeightsFolder> {
+        let folder = self.locate(card)?;
+        Verdicts::of(folder.path()).hold(folder.path(), pinned(card), card.name)?;
         Ok(folder)
     }
 

@@ -10,6 +10,7 @@ mod folder;
 mod hub;
 mod pip;
 mod registry;
+mod verdicts;
 
 use std::collections::HashMap;
 
@@ -23,12 +24,12 @@ pub use registry::{Archive, PinnedFile, WEIGHTS, WeightsCard, WeightsSource, fin
 
 use crate::Result;
 
-/// The weights called `name`, from the user's cache.
+/// The weights called `name`, from the user's cache, held to their checksums ([`Cache::open`]).
 ///
 /// # Errors
 /// When there are none of that name, or they have not been pulled.
 pub fn locate(name: &str) -> Result<WeightsFolder> {
-    Cache::of_user()?.locate(find(name)?)
+    Cache::of_user()?.open(find(name)?)
 }
 
 /// The weights called `what`, or else those in the folder or file of that path.
@@ -37,7 +38,7 @@ pub fn locate(name: &str) -> Result<WeightsFolder> {
 /// When the registry's are not on this machine, or there is neither such a name nor such a path.
 pub fn open(what: &str) -> Result<WeightsFolder> {
     match find(what) {
-        Ok(card) => Cache::of_user()?.locate(card),
+        Ok(card) => Cache::of_user()?.open(card),
         Err(_) if Utf8Path::new(what).exists() => Ok(WeightsFolder::at(what)),
         Err(unknown) => Err(unknown),
     }

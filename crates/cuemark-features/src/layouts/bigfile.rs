@@ -6,12 +6,13 @@ use std::fs::File;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::VideoId;
+use cuemark_formats::json::weight;
+use cuemark_formats::python_literal::{self, Literal};
 use cuemark_formats::{ReadError, Source};
 
 use super::Arrays;
 use crate::foreign::OpenOptions;
 use crate::number::{ByteOrder, Number};
-use crate::python_literal::{self, Literal};
 use crate::{Features, Result};
 
 #[derive(Debug)]
@@ -22,11 +23,12 @@ pub(super) struct BigFile {
     width: usize,
     path: Utf8PathBuf,
     file: File,
+    /// The most that one video may take, in bytes.
     largest: u64,
 }
 
 pub(super) fn open(folder: &Utf8Path, options: &OpenOptions) -> Result<BigFile> {
-    let (count, width) = shape(&Source::new(folder.join("shape.txt")))?;
+    let (count, width) = shape(&options.source(folder.join("shape.txt")))?;
     let path = folder.join("feature.bin");
     let file = File::open(&path).map_err(|source| ReadError::Io { path: path.clone(), source })?;
     let length = file.metadata().map_err(|source| ReadError::Io { path: path.clone(), source })?.len();
@@ -35,12 +37,25 @@ pub(super) fn open(folder: &Utf8Path, options: &OpenOptions) -> Result<BigFile> 
         let problem = format!("is {length} bytes long, `shape.txt` says {count} rows of {width} numbers of 4 bytes");
         return Err(ReadError::file(&path, problem).into());
     }
-    let ids = Source::new(folder.join("id.txt"));
+    let ids = options.source(folder.join("id.txt"));
     let text = ids.text()?;
+    // Every name: as it is found, and with its row.
+    let each = 2 * size_of::<&str>() + 64;
+    let most = text.len().div_ceil(2).min(count.saturating_add(1));
+    ids.meter()
+        .charge((each as u64).saturating_mul(most as u64))
+        .map_err(|exceeded| ReadError::memory(ids.path(), format!("{count} names"), exceeded))?;
     let names = row_names(&text, count)
         .ok_or_else(|| ids.fault(format!("{} lines, `shape.txt` says {count} rows", text.lines().count())))?;
-    let rows = videos(&Source::new(folder.join("video2frames.txt")), &names)?;
-    Ok(BigFile { videos: rows.keys().cloned().collect(), rows, width, path, file, largest: options.largest })
+    let rows = videos(&options.source(folder.join("video2frames.txt")), &names)?;
+    Ok(BigFile {
+        videos: rows.keys().cloned().collect(),
+        rows,
+        width,
+        path,
+        file,
+        largest: options.largest.min(options.budget.bytes()),
+    })
 }
 
 fn shape(source: &Source) -> Result<(usize, usize)> {
@@ -64,7 +79,10 @@ fn row_names(text: &str, count: usize) -> Option<HashMap<&str, u32>> {
 
 fn videos(source: &Source, names: &HashMap<&str, u32>) -> Result<BTreeMap<VideoId, Vec<u32>>> {
     let fault = |problem: String| source.fault(problem);
-    let Literal::Entries(entries) = python_literal::parse(&source.text()?).map_err(fault)? else {
+    let text = source.text()?;
+    let literals = source.meter().charge(weight(&text));
+    literals.map_err(|exceeded| ReadError::memory(source.path(), "the dictionary", exceeded))?;
+    let Literal::Entries(entries) = python_literal::parse(&text).map_err(fault)? else {
         return Err(fault("is not a dictionary".to_owned()).into());
     };
     let mut videos = BTreeMap::new();
@@ -118,11 +136,12 @@ impl Arrays for BigFile {
             let (path, what) = (self.path.clone(), format!("video `{video}`"));
             return Err(ReadError::TooLarge { path, what, limit: self.largest }.into());
         }
-        let mut bytes = vec![0; rows.len() * row_bytes];
-        for (row, bytes) in rows.iter().zip(bytes.chunks_exact_mut(row_bytes)) {
-            self.row(*row, bytes).map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
+        let mut bytes = vec![0; row_bytes];
+        let mut data = Vec::with_capacity(rows.len() * self.width);
+        for row in rows {
+            self.row(*row, &mut bytes).map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
+            data.extend(Number::F32.decode(&bytes, ByteOrder::Little));
         }
-        let data = Number::F32.decode(&bytes, ByteOrder::Little);
         Ok(Features::from_parts(rows.len(), self.width, data))
     }
 }

@@ -1,7 +1,7 @@
 //! `.csv` per video: one row a line, numbers apart by commas, no header (YouCook2's ResNet).
 
 use camino::Utf8Path;
-use cuemark_formats::{Limits, ReadError, Source};
+use cuemark_formats::{Limits, ReadError};
 
 use super::files::Files;
 use crate::foreign::OpenOptions;
@@ -12,10 +12,12 @@ pub(super) fn open(folder: &Utf8Path, options: &OpenOptions) -> Result<Files> {
 }
 
 fn read(path: &Utf8Path, options: &OpenOptions) -> Result<Features> {
-    let source = Source::new(path).with_limits(Limits { line: options.largest, ..Limits::default() });
+    let source = options.source(path).with_limits(Limits { line: options.largest, ..Limits::default() });
     let (mut width, mut rows, mut data) = (None, 0, Vec::new());
     source.for_each_line(|line, text| {
         let before = data.len();
+        // A number takes two bytes of the line at the least; twice, since a list that grows lies in memory twice.
+        source.charge(line, text.len().div_ceil(2) * 2 * size_of::<f32>())?;
         for (column, field) in text.split(',').enumerate() {
             let number = field.trim().parse::<f32>();
             let number = number.map_err(|_| {

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Advice, VideoId};
-use cuemark_formats::ReadError;
+use cuemark_formats::{Meter, ReadError};
 
 use super::Arrays;
+use crate::array::Room;
+use crate::fault::Fault;
 use crate::foreign::OpenOptions;
 use crate::{Features, Result};
 
@@ -89,20 +90,29 @@ fn common_prefix(names: &[(String, Utf8PathBuf)]) -> &'static str {
     KNOWN_PREFIXES.iter().find(common).copied().unwrap_or_default()
 }
 
-/// All bytes of a file that may be no larger than the options allow.
-pub(super) fn bytes(path: &Utf8Path, options: &OpenOptions) -> Result<Vec<u8>> {
-    let file = File::open(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
-    limited(file, path, "the file", options)
-}
-
-/// All bytes of `reader` (`what` lies at `path`), refused as soon as they are more than the options allow.
-pub(super) fn limited(reader: impl Read, path: &Utf8Path, what: &str, options: &OpenOptions) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let read = reader.take(options.largest.saturating_add(1)).read_to_end(&mut bytes);
-    read.map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+/// All bytes of `reader` (`what` lies at `path`), counted by `meter` and refused as soon as they are more than allowed.
+pub(super) fn limited(
+    reader: impl Read,
+    path: &Utf8Path,
+    what: &str,
+    options: &OpenOptions,
+    meter: &Meter,
+) -> Result<Vec<u8>> {
+    let bytes = meter.read_all(reader.take(options.largest.saturating_add(1)), 0);
+    let bytes = bytes.map_err(|unread| Fault::from(unread).at(path, what))?;
     if bytes.len() as u64 > options.largest {
-        let (path, what) = (path.to_owned(), what.to_owned());
-        return Err(ReadError::TooLarge { path, what, limit: options.largest }.into());
+        return Err(Fault::TooLarge(options.largest).at(path, what).into());
     }
     Ok(bytes)
+}
+
+/// What one video may take.
+pub(super) fn room<'m>(meter: &'m Meter, options: &OpenOptions) -> Room<'m> {
+    Room { meter, largest: options.largest }
+}
+
+/// Reads what is left of an archive's entry, since its checksum is looked at only at its end.
+pub(super) fn finish(entry: &mut impl Read, options: &OpenOptions) -> Result<(), Fault> {
+    let left = io::copy(&mut entry.take(options.largest.saturating_add(1)), &mut io::sink()).map_err(Fault::Io)?;
+    if left > options.largest { Err(Fault::TooLarge(options.largest)) } else { Ok(()) }
 }

@@ -118,6 +118,10 @@ fn numbers(dataset: &Dataset, path: &Utf8Path, options: &OpenOptions) -> Result<
         return Err(ReadError::TooLarge { path: path.to_owned(), what, limit: options.largest }.into());
     }
     let (rows, width) = rows_and_width(&shape).map_err(unfit)?;
+    // The library may hold the numbers as the file has them beside those that it makes of them.
+    let wanted = bytes(&shape).unwrap_or(u64::MAX).saturating_mul(2);
+    let charged = options.meter().charge(wanted);
+    charged.map_err(|exceeded| ReadError::memory(path, format!("`{}`", dataset.name()), exceeded))?;
     let data = dataset.read_raw::<f32>().map_err(damaged)?;
     Ok(Features::new(rows, width, data).ok_or_else(|| unfit(format!("shape {shape:?} does not hold")))?)
 }

@@ -11,7 +11,7 @@ use cuemark_formats::ReadError;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, WithoutTls};
 
-use super::{Arrays, msgpack, npz};
+use super::{Arrays, files, msgpack, npz};
 use crate::foreign::OpenOptions;
 use crate::{Features, Result};
 
@@ -82,6 +82,8 @@ impl Arrays for Lmdb {
             return npz::read_archive(Cursor::new(value), &self.path, &self.options);
         }
         let name = self.options.array.as_deref().unwrap_or("features");
-        Ok(msgpack::parse(value, name).map_err(fault)?)
+        let meter = self.options.meter();
+        let features = msgpack::parse(value, name, &files::room(&meter, &self.options));
+        Ok(features.map_err(|fault| fault.of(video.as_str()).at(&self.path, &format!("`{video}`")))?)
     }
 }

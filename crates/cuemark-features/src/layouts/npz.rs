@@ -40,7 +40,11 @@ pub(super) fn read_archive(archive: impl Read + Seek, path: &Utf8Path, options: 
         let problem = format!("holds no array `{wanted}`; it holds {}", names.join(", "));
         return Err(fault(problem).with_hint(Advice::say("name the array with ").setting("array")).into());
     };
-    let entry = archive.by_index(index).map_err(damaged)?;
-    let bytes = files::limited(entry, path, &format!("`{name}`"), options)?;
-    npy::parse(&bytes).map_err(|problem| fault(format!("`{name}`: {problem}")).into())
+    let mut entry = archive.by_index(index).map_err(damaged)?;
+    let meter = options.meter();
+    let features = npy::parse(&mut entry, &files::room(&meter, options)).and_then(|features| {
+        files::finish(&mut entry, options)?;
+        Ok(features)
+    });
+    features.map_err(|fault| fault.of(name).at(path, &format!("`{name}`")).into())
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader, Read as _};
 use std::sync::{Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -16,6 +16,7 @@ use zip::ZipArchive;
 use super::Arrays;
 use super::files::{self, Files};
 use crate::array::{ArrayHead, Axes};
+use crate::fault::{Fault, shorten};
 use crate::foreign::OpenOptions;
 use crate::number::{ByteOrder, Number};
 use crate::pickle::{Id, Pickle, Value};
@@ -105,16 +106,25 @@ fn describe(path: &Utf8Path, options: &OpenOptions) -> Result<(Archive, Describe
     let pickled = archive.file_names().flatten().find(|name| name.ends_with("data.pkl")).map(|name| name.to_string());
     let pickled = pickled.ok_or_else(|| fault("no PyTorch file: it holds no `data.pkl`".to_owned()))?;
     let folder = pickled.trim_end_matches("data.pkl").to_owned();
-    let bytes = files::limited(archive.by_name(&pickled).map_err(damaged)?, path, "`data.pkl`", options)?;
-    let pickle = Pickle::parse(&bytes).map_err(&fault)?;
+    let meter = options.meter();
+    let bytes = files::limited(archive.by_name(&pickled).map_err(damaged)?, path, "`data.pkl`", options, &meter)?;
+    let pickle = Pickle::parse(&bytes, &meter).map_err(|fault| fault.at(path, "`data.pkl`"))?;
     if let Some(tensor) = tensor(&pickle, pickle.root, &folder) {
         return Ok((archive, Described::One(tensor)));
     }
     let Value::Dict(entries) = pickle.value(pickle.root) else {
         return Err(fault("holds neither a tensor nor a dictionary of tensors".to_owned()).into());
     };
-    let named = |(key, value): &(Id, Id)| Some((pickle.text(*key)?.to_owned(), tensor(&pickle, *value, &folder)?));
-    let tensors: BTreeMap<String, Tensor> = entries.iter().filter_map(named).collect();
+    let mut tensors: BTreeMap<String, Tensor> = BTreeMap::new();
+    for (key, value) in entries {
+        let Some((name, tensor)) = pickle.text(*key).zip(tensor(&pickle, *value, &folder)) else { continue };
+        // Twice: the name becomes the video's, which stands in a list as well.
+        let bytes = 2 * (size_of::<(String, Tensor)>() + name.len()) + tensor.entry.len();
+        meter
+            .charge(bytes as u64)
+            .map_err(|exceeded| ReadError::memory(path, format!("`data.pkl`, `{}`", shorten(name)), exceeded))?;
+        tensors.insert(name.to_owned(), tensor);
+    }
     if tensors.is_empty() {
         return Err(fault("holds no tensor that has a name".to_owned()).into());
     }
@@ -128,8 +138,8 @@ fn tensor(pickle: &Pickle, id: Id, folder: &str) -> Option<Tensor> {
     let &[storage, offset, shape, stride, ..] = arguments else { return None };
     let Value::Persistent(description) = pickle.value(storage) else { return None };
     let &[_, class, key, ..] = pickle.tuple(*description)? else { return None };
-    let Value::Class { name: kind, .. } = pickle.value(class) else { return None };
-    let number = Number::from_torch(kind)?;
+    let Value::Class(class) = pickle.value(class) else { return None };
+    let number = Number::from_torch(&class.name)?;
     let shape = pickle.wholes(shape)?;
     let axes = axes(&shape, &pickle.wholes(stride)?)?;
     let entry = format!("{folder}data/{}", pickle.text(key)?);
@@ -159,10 +169,17 @@ fn axes(shape: &[usize], stride: &[usize]) -> Option<Axes> {
 }
 
 fn numbers(archive: &mut Archive, tensor: &Tensor, path: &Utf8Path, options: &OpenOptions) -> Result<Features> {
-    let fault = |problem: String| ReadError::file(path, format!("`{}`: {problem}", tensor.entry));
-    let entry = archive.by_name(&tensor.entry).map_err(|error| fault(error.to_string()))?;
-    let bytes = files::limited(entry, path, &format!("`{}`", tensor.entry), options)?;
-    let start = tensor.offset.saturating_mul(tensor.head.number.bytes());
-    let bytes = bytes.get(start..).ok_or_else(|| fault("begins past the end of its numbers".to_owned()))?;
-    tensor.head.features(bytes).map_err(|problem| fault(problem).into())
+    let name = shorten(&tensor.entry);
+    let mut read = || -> Result<Features, Fault> {
+        let mut entry = archive.by_name(&tensor.entry).map_err(|error| error.to_string())?;
+        let start = (tensor.offset as u64).saturating_mul(tensor.head.number.bytes() as u64);
+        if io::copy(&mut entry.by_ref().take(start), &mut io::sink()).map_err(Fault::Io)? < start {
+            return Err("begins past the end of its numbers".into());
+        }
+        let meter = options.meter();
+        let features = tensor.head.read(&mut entry, &files::room(&meter, options))?;
+        files::finish(&mut entry, options)?;
+        Ok(features)
+    };
+    read().map_err(|fault| fault.of(&name).at(path, &format!("`{name}`")).into())
 }

@@ -2,7 +2,8 @@
 //!
 //! Safetensors, PyTorch (a zip archive, and the older kind that is pickles one after the other), NumPy files and pickled trees of
 //! NumPy arrays. Pickles are taken apart and never run: one that would call anything but the constructors of tensors and arrays
-//! is refused by name. What is read takes a few times the size of the file at the most, whatever the file claims.
+//! is refused by name. What is read takes a few times the size of the file at the most, and never more than the memory budget,
+//! whatever the file claims.
 
 mod numpy_tree;
 mod safetensors_file;
@@ -10,21 +11,23 @@ mod torch;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 
 use camino::Utf8Path;
-use cuemark_formats::ReadError;
+use cuemark_formats::npy::MAGIC as NPY_MAGIC;
+use cuemark_formats::{Budget, Meter, ReadError};
 
 use crate::array::Axes;
+use crate::fault::{Fault, shorten};
 use crate::layouts::npy;
 use crate::number::{ByteOrder, Number};
 
-/// No published weight file comes near this size, in bytes.
-const LARGEST: u64 = 16 << 30;
 /// Half-precision numbers double when they are read, tied weights come twice, and one more for good measure.
 const COPIES: usize = 5;
 /// Tensors of one file; the largest published networks have a few thousand.
 const MOST_TENSORS: usize = 1 << 18;
+/// Bytes of one tensor beside its name and its numbers.
+const TENSOR: usize = size_of::<(String, NamedTensor)>() + 96;
 
 /// Numbers of some shape, the last axis running fastest.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,28 +38,40 @@ pub struct NamedTensor {
     pub values: Vec<f32>,
 }
 
+/// Which tensors of a PyTorch file are wanted; other kinds of file have but one table.
+#[derive(Debug, Clone, Copy)]
+pub enum Tables<'a> {
+    /// All, the levels of dictionaries inside dictionaries joined by `.`.
+    All,
+    /// Those of the outermost dictionary; where it holds none, those of the first of these entries that holds some.
+    OutermostOr(&'a [&'a str]),
+}
+
 /// Reads every floating-point tensor of a weight file, whatever its kind, by name.
 ///
 /// The kind is told by content. Names are those of the file; the levels of a tree of arrays are joined by `/`, those of nested
 /// PyTorch dictionaries by `.`; the one array of a NumPy file is called `array`. Tensors of whole numbers (positions, counts of batches) are left out.
 ///
 /// # Errors
-/// When the file cannot be read, is damaged, of no known kind, holds no tensor, or is a pickle that would call anything else
-/// than what makes a tensor. Nothing of a pickle is run either way.
+/// When the file cannot be read, is damaged, of no known kind, holds no tensor, passes the memory budget of the process, or is
+/// a pickle that would call anything else than what makes a tensor. Nothing of a pickle is run either way.
 pub fn read(path: &Utf8Path) -> Result<BTreeMap<String, NamedTensor>, ReadError> {
+    read_tables(path, Tables::All)
+}
+
+/// As [`read`], of the tables that are wanted.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_tables(path: &Utf8Path, tables: Tables<'_>) -> Result<BTreeMap<String, NamedTensor>, ReadError> {
+    let hint = "the file is damaged or not a weight file: get it again from where it came";
     let io = |source| ReadError::Io { path: path.to_owned(), source };
-    let mut bytes = Vec::new();
-    File::open(path).map_err(io)?.take(LARGEST + 1).read_to_end(&mut bytes).map_err(io)?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(ReadError::TooLarge { path: path.to_owned(), what: "the file".to_owned(), limit: LARGEST });
-    }
-    let fault = |problem: String| {
-        ReadError::file(path, problem)
-            .with_hint("the file is damaged or not a weight file: get it again from where it came")
-    };
-    let tensors = parse(&bytes).map_err(fault)?;
+    let file = File::open(path).map_err(io)?;
+    let length = file.metadata().map_err(io)?.len();
+    let tensors = parse_stream(BufReader::new(file), length, tables, &Meter::default());
+    let tensors = tensors.map_err(|fault| fault.at(path, "its tensors").with_hint(hint))?;
     if tensors.is_empty() {
-        return Err(fault("holds no floating-point tensor".to_owned()));
+        return Err(ReadError::file(path, "holds no floating-point tensor").with_hint(hint));
     }
     Ok(tensors)
 }
@@ -66,50 +81,89 @@ pub fn read(path: &Utf8Path) -> Result<BTreeMap<String, NamedTensor>, ReadError>
 /// # Errors
 /// As [`read`].
 pub fn parse(bytes: &[u8]) -> Result<BTreeMap<String, NamedTensor>, String> {
-    let mut tensors = Collected { found: BTreeMap::new(), left: bytes.len().saturating_mul(COPIES) };
-    match bytes {
-        [b'P', b'K', 3, 4, ..] => torch::read_zip(bytes, &mut tensors)?,
-        _ if bytes.starts_with(torch::LEGACY_MAGIC) => torch::read_legacy(bytes, &mut tensors)?,
-        [0x80, 2..=5, ..] => numpy_tree::read(bytes, &mut tensors)?,
-        _ if bytes.starts_with(npy::MAGIC) => read_npy(bytes, &mut tensors)?,
-        [_, _, _, _, _, _, _, _, b'{', ..] => safetensors_file::read(bytes, &mut tensors)?,
-        _ => return Err("is no weight file: neither safetensors, PyTorch, NumPy nor a pickle".to_owned()),
+    parse_within(bytes, Budget::default())
+}
+
+/// As [`parse`], with a memory budget of one's own.
+///
+/// # Errors
+/// As [`read`].
+pub fn parse_within(bytes: &[u8], budget: Budget) -> Result<BTreeMap<String, NamedTensor>, String> {
+    parse_stream(Cursor::new(bytes), bytes.len() as u64, Tables::All, &Meter::new(budget))
+        .map_err(|fault| fault.to_string())
+}
+
+/// Only what has to be is held beside the tensors themselves: a pickle, or one storage at a time.
+fn parse_stream(
+    mut file: impl Read + Seek,
+    length: u64,
+    tables: Tables<'_>,
+    meter: &Meter,
+) -> Result<BTreeMap<String, NamedTensor>, Fault> {
+    let mut start = Vec::new();
+    file.by_ref().take(LOOKED_AT).read_to_end(&mut start).map_err(Fault::Io)?;
+    file.seek(SeekFrom::Start(0)).map_err(Fault::Io)?;
+    let left = usize::try_from(length).unwrap_or(usize::MAX).saturating_mul(COPIES);
+    let mut tensors = Collected { found: BTreeMap::new(), left, meter };
+    match start.as_slice() {
+        [b'P', b'K', 3, 4, ..] => torch::read_zip(file, length, tables, &mut tensors)?,
+        start if start.starts_with(torch::LEGACY_MAGIC) => {
+            torch::read_legacy(&meter.read_all(file, length)?, tables, &mut tensors)?;
+        }
+        [0x80, 2..=5, ..] => numpy_tree::read(&meter.read_all(file, length)?, &mut tensors)?,
+        start if start.starts_with(NPY_MAGIC) => read_npy(&mut file, &mut tensors)?,
+        [_, _, _, _, _, _, _, _, b'{', ..] => safetensors_file::read(file, length, &mut tensors)?,
+        _ => return Err("is no weight file: neither safetensors, PyTorch, NumPy nor a pickle".into()),
     }
     Ok(tensors.found)
 }
 
+/// Bytes that tell the kind of a file.
+const LOOKED_AT: u64 = 32;
+
 /// A NumPy file: one array without a name.
-fn read_npy(bytes: &[u8], tensors: &mut Collected) -> Result<(), String> {
-    let (head, numbers) = npy::describe(bytes)?;
+fn read_npy(file: &mut dyn Read, tensors: &mut Collected<'_>) -> Result<(), Fault> {
+    let head = npy::describe(file)?;
+    let wanted = head.bytes().ok_or_else(|| format!("shape {:?} is too large", head.shape))?;
+    let numbers = tensors.meter.read_all(file.take(wanted as u64), 0)?;
     let layout = match head.axes {
         Axes::LastFastest => Strided::dense(head.number, head.order, head.shape),
         Axes::FirstFastest => Strided::first_fastest(head.number, head.order, head.shape),
     };
-    tensors.add("array".to_owned(), &layout, numbers)
+    tensors.add("array", &layout, &numbers)
 }
 
 /// The tensors found so far, and how much room is left.
-struct Collected {
+struct Collected<'m> {
     found: BTreeMap<String, NamedTensor>,
-    /// Bytes that further tensors may take.
+    /// Bytes that further tensors may take, whatever the budget: no file holds more than a few times itself.
     left: usize,
+    meter: &'m Meter,
 }
 
-impl Collected {
-    /// Adds the numbers that lie in `bytes` at `layout`. The error says what is wrong.
-    fn add(&mut self, name: String, layout: &Strided, bytes: &[u8]) -> Result<(), String> {
-        let fault = |problem: String| format!("`{name}`: {problem}");
+impl Collected<'_> {
+    /// Adds the numbers that lie in `bytes` at `layout`.
+    fn add(&mut self, name: &str, layout: &Strided, bytes: &[u8]) -> Result<(), Fault> {
+        self.add_inner(name, layout, bytes).map_err(|fault| fault.of(&shorten(name)))
+    }
+
+    fn add_inner(&mut self, name: &str, layout: &Strided, bytes: &[u8]) -> Result<(), Fault> {
         let wanted = layout.shape.iter().try_fold(size_of::<f32>(), |bytes, axis| bytes.checked_mul(*axis));
         // A view with gaps costs as much as all it spans, so that no file can have itself read over and over.
         let spanned = layout.last().and_then(|last| (last - layout.offset).checked_mul(size_of::<f32>()));
         let cost = wanted.zip(spanned).map(|(wanted, spanned)| wanted.max(spanned));
         let cost = cost.filter(|cost| *cost <= self.left && self.found.len() < MOST_TENSORS);
-        let Some(cost) = cost else {
-            return Err(fault(format!("shape {:?} is more than the file can hold", layout.shape)));
+        let Some((cost, (wanted, spanned))) = cost.zip(wanted.zip(spanned)) else {
+            return Err(format!("shape {:?} is more than the file can hold", layout.shape).into());
         };
         self.left -= cost;
-        let values = layout.numbers(bytes).map_err(fault)?;
-        self.found.insert(name, NamedTensor { shape: layout.shape.clone(), values });
+        self.meter.charge((TENSOR + name.len() + wanted) as u64)?;
+        // What a view spans is widened before its numbers are picked out.
+        let beside = if layout.is_dense() { 0 } else { spanned as u64 };
+        self.meter.charge(beside)?;
+        let values = layout.numbers(bytes)?;
+        self.meter.release(beside);
+        self.found.insert(name.to_owned(), NamedTensor { shape: layout.shape.clone(), values });
         Ok(())
     }
 }
@@ -164,10 +218,11 @@ impl Strided {
             format!("shape {:?} reaches past the end of its numbers ({} bytes)", self.shape, bytes.len())
         })?;
         let near = self.number.decode(span, self.order);
-        if Self::dense(self.number, self.order, self.shape.clone()).strides == self.strides {
-            return Ok(near);
-        }
-        Ok(self.gather(&near))
+        Ok(if self.is_dense() { near } else { self.gather(&near) })
+    }
+
+    fn is_dense(&self) -> bool {
+        Self::dense(self.number, self.order, self.shape.clone()).strides == self.strides
     }
 
     /// Every number in order, from those between the first and the last.
@@ -239,11 +294,12 @@ mod tests {
     #[test]
     fn a_file_cannot_claim_more_than_it_holds() {
         // One number, said to be a thousand million by a stride of zero.
-        let mut tensors = Collected { found: BTreeMap::new(), left: 4 * COPIES };
+        let meter = Meter::default();
+        let mut tensors = Collected { found: BTreeMap::new(), left: 4 * COPIES, meter: &meter };
         let (shape, strides) = (vec![1_000_000_000], vec![0]);
         let layout = Strided { number: Number::F32, order: ByteOrder::Little, offset: 0, shape, strides };
-        let error = tensors.add("bomb".to_owned(), &layout, &bytes(&[1.0])).unwrap_err();
-        assert_eq!(error, "`bomb`: shape [1000000000] is more than the file can hold");
+        let error = tensors.add("bomb", &layout, &bytes(&[1.0])).unwrap_err();
+        assert_eq!(error.to_string(), "`bomb`: shape [1000000000] is more than the file can hold");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! An array is pickled as a call of `_reconstruct` whose state is version, shape, type, order of the axes and the bytes.
 
 use super::{Collected, Strided};
+use crate::fault::{Fault, shorten};
 use crate::number::Number;
 use crate::pickle::{Id, Pickle, Value};
 
@@ -11,36 +12,44 @@ const DEEPEST: usize = 64;
 /// Dictionaries and arrays; bounds trees whose branches share their ends.
 const MOST_NODES: usize = 1 << 20;
 
-pub(super) fn read(bytes: &[u8], tensors: &mut Collected) -> Result<(), String> {
-    let pickle = Pickle::parse(bytes)?;
+pub(super) fn read(bytes: &[u8], tensors: &mut Collected<'_>) -> Result<(), Fault> {
+    let pickle = Pickle::parse(bytes, tensors.meter)?;
     refuse_unknown_calls(&pickle)?;
     let mut waiting = vec![(String::new(), pickle.root, 0)];
     let mut nodes = 0;
     while let Some((path, id, depth)) = waiting.pop() {
         nodes += 1;
         if depth > DEEPEST || nodes > MOST_NODES {
-            return Err("its tree of arrays is deeper or larger than any published one".to_owned());
+            return Err("its tree of arrays is deeper or larger than any published one".into());
         }
         if let Value::Dict(entries) = pickle.value(id) {
             for (key, value) in entries.iter().rev() {
-                let key = match pickle.value(*key) {
-                    Value::Text(key) => key.clone(),
-                    Value::Whole(key) => key.to_string(),
-                    _ => return Err(format!("`{path}`: a key is neither text nor a number")),
+                // The way to each of them is spelled out, however many share its beginning.
+                let (number, text) = match pickle.value(*key) {
+                    Value::Text(key) => (String::new(), &**key),
+                    Value::Whole(key) => (key.to_string(), ""),
+                    _ => return Err(format!("`{}`: a key is neither text nor a number", shorten(&path)).into()),
                 };
-                let path = if path.is_empty() { key } else { format!("{path}/{key}") };
-                waiting.push((path, *value, depth + 1));
+                tensors.meter.charge(waits(path.len() + 1 + number.len() + text.len()))?;
+                let joint = if path.is_empty() { "" } else { "/" };
+                waiting.push((format!("{path}{joint}{number}{text}"), *value, depth + 1));
             }
         } else if let Some((layout, place)) = array(&pickle, id) {
             let numbers = bytes.get(place).unwrap_or_default();
-            tensors.add(path, &layout, numbers)?;
+            tensors.add(&path, &layout, numbers)?;
         }
+        tensors.meter.release(if depth == 0 { 0 } else { waits(path.len() + 1) });
     }
     Ok(())
 }
 
+/// Bytes that a branch takes while it waits, with the way to it spelled out.
+pub(super) fn waits(path: usize) -> u64 {
+    (2 * size_of::<(String, Id, usize)>() + path + 16) as u64
+}
+
 /// Nothing would be run anyway; but a file that asks for it is no weight file.
-pub(super) fn refuse_unknown_calls(pickle: &Pickle) -> Result<(), String> {
+pub(super) fn refuse_unknown_calls(pickle: &Pickle) -> Result<(), Fault> {
     let known = |module: &str, name: &str| match module {
         "numpy.core.multiarray" | "numpy._core.multiarray" => matches!(name, "_reconstruct" | "scalar"),
         "numpy" => matches!(name, "ndarray" | "dtype"),
@@ -51,7 +60,8 @@ pub(super) fn refuse_unknown_calls(pickle: &Pickle) -> Result<(), String> {
     };
     match pickle.unknown_call(known) {
         Some(name) => {
-            Err(format!("its pickle wants to call `{name}`, which makes no tensor: refused, nothing of it was run"))
+            Err(format!("its pickle wants to call `{name}`, which makes no tensor: refused, nothing of it was run")
+                .into())
         }
         None => Ok(()),
     }

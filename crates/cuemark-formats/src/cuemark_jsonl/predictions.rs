@@ -74,7 +74,7 @@ fn decode(cursor: &mut Cursor<'_>, scratch: &mut Scratch<'_>) -> Walk<(Task, Que
         }
         "predictions" => {
             once(cursor, &mut listed, ())?;
-            cursor.array(|cursor, index| prediction(cursor, index, scratch, &mut row_extras))
+            cursor.array::<Prediction>(|cursor, index| prediction(cursor, index, scratch, &mut row_extras))
         }
         "video" | "vid" => {
             let name = video_name(cursor, &mut scratch.names)?;

@@ -199,7 +199,7 @@ fn bad_row(fault: SpanFault) -> Box<Fault> {
 
 fn list<T>(cursor: &mut Cursor<'_>, mut each: impl FnMut(&mut Cursor<'_>) -> Walk<T>) -> Walk<Vec<T>> {
     let mut items = Vec::new();
-    cursor.array(|cursor, _| {
+    cursor.array::<T>(|cursor, _| {
         items.push(each(cursor)?);
         Ok(())
     })?;

@@ -80,10 +80,42 @@ pub(crate) fn over(count: usize) -> LaunchConfig {
     LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: 0 }
 }
 
+/// Sizes as kernels count them, in 32 bits.
+///
+/// # Errors
+/// When one is larger; cut off it would make a kernel read and write elsewhere.
+pub(crate) fn counted<const N: usize>(sizes: [usize; N]) -> Result<[u32; N]> {
+    let mut small = [0; N];
+    for (small, size) in small.iter_mut().zip(sizes) {
+        let Ok(counted) = u32::try_from(size) else { bail!("a size of {size} is more than the GPU's kernels count") };
+        *small = counted;
+    }
+    Ok(small)
+}
+
+/// A size as cuBLAS takes it, in 31 bits.
+fn signed(size: usize) -> Result<i32> {
+    let Ok(size) = i32::try_from(size) else { bail!("a matrix with a side of {size} is too large for cuBLAS") };
+    Ok(size)
+}
+
+/// A distance as cuBLAS takes it, in 63 bits.
+fn far(distance: usize) -> Result<i64> {
+    let Ok(distance) = i64::try_from(distance) else {
+        bail!("matrices that lie {distance} apart are too far for cuBLAS")
+    };
+    Ok(distance)
+}
+
 /// One block per row, threads for its `width` channels.
-pub(crate) fn per_row(rows: usize, width: usize) -> LaunchConfig {
+///
+/// # Errors
+/// When there are more rows than a grid has blocks.
+pub(crate) fn per_row(rows: usize, width: usize) -> Result<LaunchConfig> {
     let threads = (width.div_ceil(32) * 32).clamp(32, THREADS as usize) as u32;
-    LaunchConfig { grid_dim: (rows as u32, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 }
+    // A grid has one block fewer than 2^31 along its first axis.
+    let blocks = signed(rows)?.unsigned_abs();
+    Ok(LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 })
 }
 
 /// Blocks over `rows` of `width` numbers: as many threads across as a row has numbers, up to a warp, the rest over rows.
@@ -124,11 +156,11 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    fn operation(self) -> (sys::cublasOperation_t, i32) {
-        match self {
-            Self::Plain { stride } => (sys::cublasOperation_t::CUBLAS_OP_N, stride as i32),
-            Self::Turned { stride } => (sys::cublasOperation_t::CUBLAS_OP_T, stride as i32),
-        }
+    fn operation(self) -> Result<(sys::cublasOperation_t, i32)> {
+        Ok(match self {
+            Self::Plain { stride } => (sys::cublasOperation_t::CUBLAS_OP_N, signed(stride)?),
+            Self::Turned { stride } => (sys::cublasOperation_t::CUBLAS_OP_T, signed(stride)?),
+        })
     }
 }
 
@@ -160,7 +192,11 @@ impl Product {
             sys::cublasComputeType_t::CUBLAS_COMPUTE_32F
         };
         let (stream, blas) = (device.cuda_stream(), device.cublas_handle());
-        let ((left_op, left_stride), (right_op, right_stride)) = (left_form.operation(), right_form.operation());
+        let ((left_op, left_stride), (right_op, right_stride)) = (left_form.operation()?, right_form.operation()?);
+        let [rows, inner, columns, groups] = [self.rows, self.inner, self.columns, self.groups].map(signed);
+        let (rows, inner, columns, groups, stride) = (rows?, inner?, columns?, groups?, signed(stride)?);
+        let [left_apart, right_apart, to_apart] = self.apart.map(far);
+        let (left_apart, right_apart, to_apart) = (left_apart?, right_apart?, to_apart?);
         let (one, float) = (1f32, sys::cudaDataType_t::CUDA_R_32F);
         let (left, _left) = left.device_ptr(&stream);
         let (right, _right) = right.device_ptr(&stream);
@@ -172,24 +208,24 @@ impl Product {
                 *blas.handle(),
                 right_op,
                 left_op,
-                self.columns as i32,
-                self.rows as i32,
-                self.inner as i32,
+                columns,
+                rows,
+                inner,
                 (&raw const one).cast(),
                 right as *const _,
                 float,
                 right_stride,
-                self.apart[1] as i64,
+                right_apart,
                 left as *const _,
                 float,
                 left_stride,
-                self.apart[0] as i64,
+                left_apart,
                 (&raw const add).cast(),
                 to as *mut _,
                 float,
-                stride as i32,
-                self.apart[2] as i64,
-                self.groups as i32,
+                stride,
+                to_apart,
+                groups,
                 compute,
                 sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
             )

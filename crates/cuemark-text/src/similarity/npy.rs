@@ -2,10 +2,8 @@
 
 use std::io::Read;
 
+use cuemark_formats::npy::{Head, HeadError};
 use cuemark_formats::{ReadError, Result, Source};
-
-/// The most that a header may take; NumPy's own are below 200 bytes.
-const MAX_HEADER: usize = 64 << 10;
 
 /// Rows and columns of a matrix in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +29,7 @@ pub(super) fn read(source: &Source) -> Result<(Shape, Vec<f32>)> {
     while values.len() < cells {
         let wanted = buffer.len().min((cells - values.len()) * 4);
         reader.read_exact(&mut buffer[..wanted]).map_err(|error| too_short(source, shape, error))?;
+        source.charge(1, 2 * wanted)?;
         values.extend(numbers(&buffer[..wanted]));
     }
     if reader.read(&mut buffer).map_err(|error| source.io(error))? > 0 {
@@ -46,43 +45,21 @@ pub(super) fn numbers(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {
 
 /// The shape that the header states and how many bytes it took.
 pub(super) fn read_header(source: &Source, reader: &mut dyn Read) -> Result<(Shape, u64)> {
-    let not_npy = |_| source.fault("is not a NumPy `.npy` file").with_hint("save the matrix with `numpy.save`");
-    let mut start = [0; 8];
-    reader.read_exact(&mut start).map_err(not_npy)?;
-    if &start[..6] != b"\x93NUMPY" {
-        return Err(not_npy(std::io::ErrorKind::InvalidData.into()));
-    }
-    // Version 1 gives the header's length in two bytes, later ones in four.
-    let wide = start[6] > 1;
-    let mut length = [0; 4];
-    reader.read_exact(&mut length[..if wide { 4 } else { 2 }]).map_err(not_npy)?;
-    let length = u32::from_le_bytes(length) as usize;
-    if length > MAX_HEADER {
-        return Err(source.fault(format!("its header claims {length} bytes")));
-    }
-    let mut header = vec![0; length];
-    reader.read_exact(&mut header).map_err(not_npy)?;
-    let shape = parse_header(source, &String::from_utf8_lossy(&header))?;
-    Ok((shape, (8 + if wide { 4 } else { 2 } + length) as u64))
-}
-
-/// `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`
-fn parse_header(source: &Source, header: &str) -> Result<Shape> {
-    let field = |name: &str| header.split_once(name).map_or("", |(_, rest)| rest.trim_start_matches([':', ' ']));
+    let head = Head::read(reader).map_err(|error| match error {
+        HeadError::Io(error) => source.io(error),
+        HeadError::Wrong(problem) => source.fault(problem).with_hint("save the matrix with `numpy.save`"),
+    })?;
     let hint = "save it with `numpy.save(path, numpy.ascontiguousarray(matrix, dtype='float32'))`";
-    let kind = field("'descr'").split('\'').nth(1).unwrap_or_default();
-    if kind != "<f4" {
-        return Err(source.fault(format!("`descr`: `{kind}` is not single precision (`<f4`)")).with_hint(hint));
+    if head.descr != "<f4" {
+        let problem = format!("`descr`: `{}` is not single precision (`<f4`)", head.descr);
+        return Err(source.fault(problem).with_hint(hint));
     }
-    if !field("'fortran_order'").starts_with("False") {
+    if head.fortran_order {
         return Err(source.fault("`fortran_order`: the matrix lies column after column").with_hint(hint));
     }
-    let shape = field("'shape'").trim_start_matches('(').split(')').next().unwrap_or_default();
-    let sides: Vec<Option<usize>> =
-        shape.split(',').map(str::trim).filter(|side| !side.is_empty()).map(|side| side.parse().ok()).collect();
-    match sides[..] {
-        [Some(rows), Some(columns)] => Ok(Shape { rows, columns }),
-        _ => Err(source.fault(format!("`shape`: ({shape}) is not a matrix of rows and columns"))),
+    match head.shape[..] {
+        [rows, columns] => Ok((Shape { rows, columns }, head.length)),
+        _ => Err(source.fault(format!("`shape`: {:?} is not a matrix of rows and columns", head.shape))),
     }
 }
 
@@ -135,7 +112,7 @@ mod tests {
             let message = read_bytes(bytes).unwrap_err().to_string();
             message.rsplit_once("m.npy: ").map_or(message.clone(), |(_, problem)| problem.to_owned())
         };
-        assert_eq!(say(b"qid,similarity\n"), "is not a NumPy `.npy` file");
+        assert_eq!(say(b"qid,similarity\n"), "is no `.npy` file, or its header is cut short");
         assert_eq!(say(&encode("<f8", 1, 1, &[])), "`descr`: `<f8` is not single precision (`<f4`)");
         assert_eq!(say(&encode("<f4", 2, 2, &[0.0; 3])), "ends before the 2 × 2 numbers it declares");
         assert_eq!(say(&encode("<f4", 1, 2, &[0.0; 3])), "holds more than the 1 × 2 it declares");

@@ -11,7 +11,7 @@ use candle_core::{CudaStorage, Layout, Result, Shape};
 use super::MapLayout;
 use super::conv::{Finish, MapConv, Part, Unfinish};
 use super::product::{Sizes, Way};
-use crate::kernels::{launch, over, per_row, room, view};
+use crate::kernels::{counted, launch, over, per_row, room, view};
 use pass::Pass;
 
 type Given<'a> = (&'a CudaStorage, &'a Layout);
@@ -22,9 +22,9 @@ pub(super) fn forward(op: &MapConv, x: Given, weight: Given, bias: Given) -> Res
     let pass = Pass::new(&device, &op.plan, sizes, Way::Forward);
     let mut y = pass.multiply(&view(x)?, &view(weight)?)?;
     let lists = op.plan.on_gpu.on(&device, &op.plan)?;
-    let (cells, width, relu) =
-        (op.plan.output_count() as u32, sizes.c_out as u32, u32::from(op.finish == Finish::ReluAndWeight));
-    let (rows, bias) = (per_row(sizes.batch * op.plan.output_count(), sizes.c_out), view(bias)?);
+    let [cells, width] = counted([op.plan.output_count(), sizes.c_out])?;
+    let relu = u32::from(op.finish == Finish::ReluAndWeight);
+    let (rows, bias) = (per_row(sizes.batch * op.plan.output_count(), sizes.c_out)?, view(bias)?);
     if rows.grid_dim.0 > 0 {
         launch!(device, "finish", rows, &mut y, &bias, &lists.weights, &cells, &width, &relu);
     }
@@ -37,8 +37,8 @@ pub(super) fn unfinish(op: &Unfinish, y: Given, gradient: Given) -> Result<(Cuda
     let device = y.0.device.clone();
     let lists = op.plan.on_gpu.on(&device, &op.plan)?;
     let mut before = room(&device, batch * cells * width)?;
-    let (count, channels) = (cells as u32, width as u32);
-    let (rows, shape) = (per_row(batch * cells, width), y.1.shape().clone());
+    let [count, channels] = counted([cells, width])?;
+    let (rows, shape) = (per_row(batch * cells, width)?, y.1.shape().clone());
     let (y, gradient) = (view(y)?, view(gradient)?);
     launch!(device, "unfinish", rows, &y, &gradient, &lists.weights, &mut before, &count, &channels);
     Ok((CudaStorage::wrap_cuda_slice(before, device), shape))
@@ -83,7 +83,7 @@ pub(super) fn sum_rows(x: Given) -> Result<(CudaStorage, Shape)> {
         shared_mem_bytes: 0,
     };
     let mut sums = room(&device, parts * width)?;
-    let columns = width as u32;
+    let [columns] = counted([width])?;
     launch!(device, "sum_rows", config(parts), &x, &mut sums, &rows, &columns);
     let mut sum = room(&device, width)?;
     launch!(device, "sum_rows", config(1), &sums, &mut sum, &parts, &columns);
@@ -100,8 +100,8 @@ pub(super) fn span_max(layout: &MapLayout, clips: Given) -> Result<(CudaStorage,
     let device = clips.0.device.clone();
     let cells = cells_on(layout, &device)?;
     let mut map = room(&device, batch * layout.len() * width)?;
-    let [cell_count, clip_count, channels] = [layout.len(), count, width].map(|size| size as u32);
-    let (rows, clips) = (per_row(batch * layout.len(), width), view(clips)?);
+    let [cell_count, clip_count, channels] = counted([layout.len(), count, width])?;
+    let (rows, clips) = (per_row(batch * layout.len(), width)?, view(clips)?);
     launch!(device, "span_max", rows, &clips, &cells, &mut map, &cell_count, &clip_count, &channels);
     Ok((CudaStorage::wrap_cuda_slice(map, device), Shape::from((batch, layout.len(), width))))
 }
@@ -111,7 +111,7 @@ pub(super) fn span_max_gradient(layout: &MapLayout, clips: Given, gradient: Give
     let device = clips.0.device.clone();
     let cells = cells_on(layout, &device)?;
     let mut to = device.alloc_zeros::<f32>(batch * count * width)?;
-    let [items, cell_count, clip_count, channels] = [batch, layout.len(), count, width].map(|size| size as u32);
+    let [items, cell_count, clip_count, channels] = counted([batch, layout.len(), count, width])?;
     let (shape, clips, gradient) = (clips.1.shape().clone(), view(clips)?, view(gradient)?);
     launch!(
         device,

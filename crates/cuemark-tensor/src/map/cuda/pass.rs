@@ -8,7 +8,7 @@ use candle_core::cuda_backend::CudaDevice;
 use candle_core::cuda_backend::cudarc::driver::{CudaSlice, CudaView, CudaViewMut, LaunchConfig};
 use candle_core::{Result, bail};
 
-use crate::kernels::{Form, PlanLists, Product, launch, per_row, room};
+use crate::kernels::{Form, PlanLists, Product, counted, launch, per_row, room};
 use crate::map::plan::LayerPlan;
 use crate::map::product::{Sizes, Way};
 
@@ -160,9 +160,9 @@ impl<'a> Pass<'a> {
         )?;
         let wide = self.c_to.is_multiple_of(4);
         let width = if wide { self.c_to / 4 } else { self.c_to };
-        let config = per_row(items * self.to_cells, width);
+        let config = per_row(items * self.to_cells, width)?;
         let [to_cells, from_cells, area, first, places, width] =
-            [self.to_cells, self.from_cells, self.area, first, places, width].map(|size| size as u32);
+            counted([self.to_cells, self.from_cells, self.area, first, places, width])?;
         let more = u32::from(first > 0);
         let device = self.device;
         let kernel = if wide { "gather_sum_4" } else { "gather_sum" };
@@ -196,9 +196,9 @@ impl<'a> Pass<'a> {
         let groups = self.sizes.groups;
         let wide = (self.c_from / groups).is_multiple_of(4);
         let width = if wide { self.c_from / 4 } else { self.c_from };
-        let config = per_row(items * self.to_cells, width);
+        let config = per_row(items * self.to_cells, width)?;
         let [to_cells, from_cells, area, first, places, width, groups] =
-            [self.to_cells, self.from_cells, self.area, first, places, width, groups].map(|size| size as u32);
+            counted([self.to_cells, self.from_cells, self.area, first, places, width, groups])?;
         let device = self.device;
         let kernel = if wide { "gather_rows_4" } else { "gather_rows" };
         launch!(
@@ -275,15 +275,14 @@ impl<'a> Pass<'a> {
         };
         let group = in_group * out_group * area;
         let threads = if area > 128 { 32 } else { 64 };
-        let config = LaunchConfig {
-            grid_dim: (in_group.div_ceil(threads) as u32, out_group as u32, groups as u32),
-            block_dim: (threads as u32, 1, 1),
-            shared_mem_bytes: (threads * area * size_of::<f32>()) as u32,
-        };
+        let [across, down, deep] = counted([in_group.div_ceil(threads), out_group, groups])?;
+        let [block, shared] = counted([threads, threads * area * size_of::<f32>()])?;
+        let config =
+            LaunchConfig { grid_dim: (across, down, deep), block_dim: (block, 1, 1), shared_mem_bytes: shared };
         if config.shared_mem_bytes > 48 << 10 || out_group > 65_535 {
             bail!("a kernel of {area} places and {out_group} channels is too large for the GPU");
         }
-        let [area, lanes, lane, row] = [area, in_group, published_lane, published_row].map(|size| size as u32);
+        let [area, lanes, lane, row] = counted([area, in_group, published_lane, published_row])?;
         let device = self.device;
         let kernel = if into == Into::Placed { "place_weights" } else { "publish_weights" };
         launch!(

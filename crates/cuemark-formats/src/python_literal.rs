@@ -6,10 +6,14 @@ const DEEPEST: usize = 8;
 
 /// One literal.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Literal {
+pub enum Literal {
+    /// `None`.
     Nothing,
+    /// `True` or `False`.
     Truth(bool),
+    /// A whole number that is not negative.
     Whole(usize),
+    /// Text, its escapes resolved.
     Text(String),
     /// A tuple or a list.
     Items(Vec<Literal>),
@@ -19,14 +23,18 @@ pub(crate) enum Literal {
 
 impl Literal {
     /// The entry called `key`, when it is a dictionary that has one.
-    pub(crate) fn entry(&self, key: &str) -> Option<&Literal> {
+    pub fn entry(&self, key: &str) -> Option<&Literal> {
         let Self::Entries(entries) = self else { return None };
         entries.iter().find(|(name, _)| matches!(name, Self::Text(name) if name == key)).map(|(_, value)| value)
     }
 }
 
-/// The one literal that `text` holds. The error says what is wrong and at which byte.
-pub(crate) fn parse(text: &str) -> Result<Literal, String> {
+/// The one literal that `text` holds. What it takes in memory is some 30 times the text at the most; [`weight`](crate::json::weight)
+/// says it before.
+///
+/// # Errors
+/// Says what is wrong and at which byte.
+pub fn parse(text: &str) -> Result<Literal, String> {
     let mut reader = Reader { text, at: 0 };
     let literal = reader.literal(0)?;
     reader.space();
