@@ -33,6 +33,14 @@ pub enum ModelError {
         /// What it needs.
         what: &'static str,
     },
+    /// A query of a batch that cannot be read.
+    #[error("query `{query}` {problem}")]
+    Row {
+        /// The query.
+        query: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A fixture that does not keep to its layout.
     #[error("{path}: `{name}`: {problem}")]
     Fixture {
@@ -69,6 +77,7 @@ impl ModelError {
             Self::Unknown { .. } => Some("`cuemark models list` shows them all".to_owned()),
             Self::Settings { model, .. } => Some(format!("`cuemark models show {model}` lists its settings")),
             Self::Missing { .. } => Some("see `needs` in `cuemark models show`".to_owned()),
+            Self::Row { .. } => Some("leave the query out, or repair its row".to_owned()),
             Self::Fixture { .. } => Some("the layout of fixtures is described in `docs/models.md`".to_owned()),
             Self::Read(error) => error.hint(),
             Self::Tensor(_) => Some("the sizes in `[model]` must fit each other and the features".to_owned()),

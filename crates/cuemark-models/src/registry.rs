@@ -25,6 +25,7 @@ pub static MODELS: &[&ModelCard] = &[
     &zoo::tmlga::CARD,
     &zoo::lvtr::CARD,
     &zoo::ms_detr::CARD,
+    &zoo::moment_detr::CARD,
     &zoo::cet::CARD,
     &zoo::bet::CARD,
     &zoo::cnm::CARD,

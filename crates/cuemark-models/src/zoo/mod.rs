@@ -17,6 +17,7 @@ pub mod lvtr;
 pub mod mdd;
 pub mod mgpn;
 pub mod mmn;
+pub mod moment_detr;
 pub mod ms_detr;
 pub mod ms_sl;
 pub mod plrn;
