@@ -26,6 +26,7 @@ pub static MODELS: &[&ModelCard] = &[
     &zoo::lvtr::CARD,
     &zoo::ms_detr::CARD,
     &zoo::moment_detr::CARD,
+    &zoo::qd_detr::CARD,
     &zoo::cet::CARD,
     &zoo::bet::CARD,
     &zoo::cnm::CARD,

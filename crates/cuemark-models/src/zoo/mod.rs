@@ -21,6 +21,7 @@ pub mod moment_detr;
 pub mod ms_detr;
 pub mod ms_sl;
 pub mod plrn;
+pub mod qd_detr;
 pub mod ranet;
 pub mod reloclnet;
 pub mod rmmn;
