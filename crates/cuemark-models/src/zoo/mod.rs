@@ -33,6 +33,7 @@ pub mod tgn;
 pub mod tmlga;
 pub mod trm;
 pub mod tsp_prl;
+pub mod univtg;
 pub mod vslnet;
 pub mod wssl;
 pub mod xml;
