@@ -27,6 +27,7 @@ pub static MODELS: &[&ModelCard] = &[
     &zoo::ms_detr::CARD,
     &zoo::moment_detr::CARD,
     &zoo::qd_detr::CARD,
+    &zoo::eatr::CARD,
     &zoo::univtg::CARD,
     &zoo::cet::CARD,
     &zoo::bet::CARD,

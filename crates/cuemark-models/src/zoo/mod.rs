@@ -11,6 +11,7 @@ pub mod cpl;
 pub mod csmgan;
 pub mod ctrl;
 pub mod drn;
+pub mod eatr;
 pub mod ia_net;
 pub mod lgi;
 pub mod lvtr;
