@@ -28,6 +28,7 @@ pub static MODELS: &[&ModelCard] = &[
     &zoo::moment_detr::CARD,
     &zoo::qd_detr::CARD,
     &zoo::eatr::CARD,
+    &zoo::cg_detr::CARD,
     &zoo::univtg::CARD,
     &zoo::cet::CARD,
     &zoo::bet::CARD,

@@ -4,6 +4,7 @@ pub mod ablr;
 pub mod acrn;
 pub mod bet;
 pub mod cet;
+pub mod cg_detr;
 pub mod cmin;
 pub mod cnm;
 pub mod conquer;
