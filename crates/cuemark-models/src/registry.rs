@@ -29,6 +29,7 @@ pub static MODELS: &[&ModelCard] = &[
     &zoo::qd_detr::CARD,
     &zoo::eatr::CARD,
     &zoo::cg_detr::CARD,
+    &zoo::tr_detr::CARD,
     &zoo::univtg::CARD,
     &zoo::cet::CARD,
     &zoo::bet::CARD,

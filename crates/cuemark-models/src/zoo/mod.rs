@@ -33,6 +33,7 @@ pub mod tcn_dcm;
 pub mod tga;
 pub mod tgn;
 pub mod tmlga;
+pub mod tr_detr;
 pub mod trm;
 pub mod tsp_prl;
 pub mod univtg;
