@@ -30,6 +30,7 @@ pub static MODELS: &[&ModelCard] = &[
     &zoo::eatr::CARD,
     &zoo::cg_detr::CARD,
     &zoo::tr_detr::CARD,
+    &zoo::uvcom::CARD,
     &zoo::univtg::CARD,
     &zoo::cet::CARD,
     &zoo::bet::CARD,

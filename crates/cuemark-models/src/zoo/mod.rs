@@ -37,6 +37,7 @@ pub mod tr_detr;
 pub mod trm;
 pub mod tsp_prl;
 pub mod univtg;
+pub mod uvcom;
 pub mod vslnet;
 pub mod wssl;
 pub mod xml;
