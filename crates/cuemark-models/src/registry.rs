@@ -31,6 +31,7 @@ pub static MODELS: &[&ModelCard] = &[
     &zoo::cg_detr::CARD,
     &zoo::tr_detr::CARD,
     &zoo::uvcom::CARD,
+    &zoo::taskweave::CARD,
     &zoo::univtg::CARD,
     &zoo::cet::CARD,
     &zoo::bet::CARD,

@@ -29,6 +29,7 @@ pub mod reloclnet;
 pub mod rmmn;
 pub mod scdm;
 pub mod tan2d;
+pub mod taskweave;
 pub mod tcn_dcm;
 pub mod tga;
 pub mod tgn;
