@@ -58,6 +58,20 @@ impl Features {
         self.data
     }
 
+    /// Rows side by side, as many as the shortest of `sources` has.
+    ///
+    /// ```
+    /// use cuemark_features::Features;
+    /// let [a, b] = [Features::new(2, 1, vec![1.0, 2.0]), Features::new(1, 2, vec![3.0, 4.0])].map(Option::unwrap);
+    /// assert_eq!(Features::beside(&[a, b]).data(), [1.0, 3.0, 4.0]);
+    /// ```
+    #[must_use]
+    pub fn beside(sources: &[Self]) -> Self {
+        let rows = sources.iter().map(Self::rows).min().unwrap_or(0);
+        let row = |row: usize| sources.iter().filter_map(move |source| source.row(row)).flatten().copied();
+        Self::from_parts(rows, sources.iter().map(Self::width).sum(), (0..rows).flat_map(row).collect())
+    }
+
     /// The first row that holds NaN or an infinity.
     pub fn first_bad_row(&self) -> Option<usize> {
         let bad = self.data.iter().position(|number| !number.is_finite())?;

@@ -4,7 +4,7 @@ use cuemark_core::{NormSpan, QueryId, VideoId};
 use cuemark_tensor::{Device, Tensor};
 use cuemark_text::Parse;
 
-use crate::{ModelError, Result};
+use crate::{JointTargets, ModelError, Result};
 
 /// A few videos, the queries asked of them, and, under full supervision only, where the answers lie.
 ///
@@ -35,6 +35,8 @@ pub struct VideoBatch {
     pub visual: Tensor,
     /// `[videos, clips, width]` subtitle features; zero rows where nothing is said.
     pub subtitle: Option<Tensor>,
+    /// `[videos, clips, width]` audio features.
+    pub audio: Option<Tensor>,
     /// Number of real clips of each.
     pub lengths: Vec<usize>,
     /// `[videos, clips]`, 1 where a clip is real.
@@ -97,6 +99,8 @@ pub struct Targets {
     pub spans: Vec<NormSpan>,
     /// How relevant that moment is to its query, in 0..1; `None` where truth is not graded (all 1).
     pub relevance: Option<Vec<f32>>,
+    /// Every window and how good the clips are, for models of moments and highlights; `None` where only spans are known.
+    pub joint: Option<JointTargets>,
     /// Positions in [`Batch::videos`] of all videos that hold an answer to each query; `None` when only its own counts.
     pub positives: Option<Vec<Vec<usize>>>,
 }
@@ -231,6 +235,7 @@ impl VideoBatch {
         Ok(Self {
             visual: self.visual.to_device(device)?,
             subtitle: self.subtitle.as_ref().map(|subtitle| subtitle.to_device(device)).transpose()?,
+            audio: self.audio.as_ref().map(|audio| audio.to_device(device)).transpose()?,
             mask: self.mask.to_device(device)?,
             ..self.clone()
         })

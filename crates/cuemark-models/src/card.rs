@@ -63,6 +63,8 @@ pub enum Family {
     Regression,
     /// Scores clips as starts and ends.
     Span,
+    /// Predicts a small set of spans at once.
+    Set,
     /// Learns from pairs of video and sentence without spans.
     Weak,
     /// Scores windows cut beforehand.
@@ -83,6 +85,8 @@ pub enum Task {
     Corpus,
     /// Which moments, by how relevant they are?
     Ranked,
+    /// How good is each clip?
+    Highlights,
 }
 
 /// What a method learns from.

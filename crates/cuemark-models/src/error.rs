@@ -34,6 +34,14 @@ pub enum ModelError {
         /// What it needs.
         what: &'static str,
     },
+    /// A query of a batch that cannot be read.
+    #[error("query `{query}` {problem}")]
+    Row {
+        /// The query.
+        query: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A fixture that does not keep to its layout.
     #[error("{path}: `{name}`: {problem}")]
     Fixture {
@@ -71,6 +79,7 @@ impl Advise for ModelError {
                 Some(Advice::command(format!("models show {model}")).and(" lists its settings"))
             }
             Self::Missing { .. } => Some(Advice::say("see `needs` in ").run("models show")),
+            Self::Row { .. } => Some("leave the query out, or repair its row".into()),
             Self::Fixture { .. } => Some("the layout of fixtures is described in `docs/models.md`".into()),
             Self::Read(error) => error.advice(),
             Self::Tensor(_) => Some("the sizes in `[model]` must fit each other and the features".into()),

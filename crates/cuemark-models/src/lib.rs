@@ -9,6 +9,7 @@ mod card;
 pub mod check;
 mod corpus;
 mod error;
+mod joint;
 pub mod layers;
 pub mod losses;
 mod model;
@@ -22,7 +23,8 @@ pub use batch::{Batch, Negatives, Phrases, QueryBatch, Targets, VideoBatch};
 pub use card::{Family, FullSize, ModelCard, Supervision, Task, fill_settings, read_settings};
 pub use corpus::{Ask, Found, FoundMoment, VideoScore, find};
 pub use error::{ModelError, Result};
+pub use joint::{ClipLabels, ClipPairs, ClipStretch, JointTargets, JointTruth, RatedClip};
 pub use model::{
-    Answer, BatchBy, BiEncoder, Code, Corpus, Given, HardNegatives, Input, Loss, Model, Moments, Proposal, Text,
-    suppress,
+    Answer, Answers, BatchBy, BiEncoder, Code, Corpus, Given, HardNegatives, Input, Loss, Model, Moments, Proposal,
+    Text, suppress,
 };

@@ -24,6 +24,14 @@ pub trait Model: Send + Sync {
     /// As [`Model::loss`].
     fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>>;
 
+    /// As [`Model::propose`], with one score per clip from models that score clips too.
+    ///
+    /// # Errors
+    /// As [`Model::loss`].
+    fn answer(&self, batch: &Batch) -> Result<Answers> {
+        Ok(Answers { proposals: self.propose(batch)?, saliency: None })
+    }
+
     /// The overlap above which the worse of two proposals is dropped; `None` keeps them all.
     fn nms(&self) -> Option<f64> {
         None
@@ -134,6 +142,22 @@ pub struct Answer {
     pub moments: Vec<Proposal>,
 }
 
+/// What a model says about every pair of a batch.
+#[derive(Debug, Clone)]
+pub struct Answers {
+    /// Spans, best first, as [`Model::propose`] gives them.
+    pub proposals: Vec<Vec<Proposal>>,
+    /// For every real clip how well it fits the query; larger is better, comparable within one query.
+    pub saliency: Option<Vec<Vec<f32>>>,
+}
+
+impl Answers {
+    /// Nothing about so many pairs.
+    pub(crate) fn none(pairs: usize) -> Self {
+        Self { proposals: vec![Vec::new(); pairs], saliency: None }
+    }
+}
+
 /// A candidate span with its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Proposal {
@@ -166,6 +190,16 @@ pub struct Loss {
     pub parts: Vec<(&'static str, Tensor)>,
 }
 
+impl Loss {
+    /// The parts of the last of several layers that predict sets.
+    pub(crate) fn parts_of(layers: &[crate::losses::SetLosses]) -> Vec<(&'static str, Tensor)> {
+        let parts = |last: &crate::losses::SetLosses| {
+            vec![("span", last.span.clone()), ("overlap", last.overlap.clone()), ("label", last.label.clone())]
+        };
+        layers.last().map(parts).unwrap_or_default()
+    }
+}
+
 impl From<Tensor> for Loss {
     fn from(total: Tensor) -> Self {
         Self { total, parts: Vec::new() }
@@ -193,6 +227,8 @@ pub struct Input {
     pub similarity: bool,
     /// Whether batches carry the spans while training.
     pub spans: bool,
+    /// Whether batches carry every window and the ratings of clips while training.
+    pub joint: bool,
 }
 
 impl Input {
@@ -208,7 +244,16 @@ impl Input {
             other_videos: false,
             similarity: false,
             spans: true,
+            joint: false,
         }
+    }
+}
+
+impl Input {
+    /// Pairs of a video and a query in words, rows normalised and never averaged, at most `clips` of them, windows and ratings
+    /// known: what models of moments and highlights read.
+    pub fn joint(clips: usize) -> Self {
+        Self { normalise: Normalise::L2Eps, resample: Resample::Cut { rows: clips }, joint: true, ..Self::pairs(clips) }
     }
 }
 
@@ -237,6 +282,8 @@ pub struct Given {
     pub visual: usize,
     /// Width of a clip's subtitle features; 0 when there are none.
     pub subtitle: usize,
+    /// Width of a clip's audio features; 0 when there are none.
+    pub audio: usize,
     /// Width of a word vector.
     pub words: usize,
     /// Number of words in the vocabulary, padding included.
@@ -248,6 +295,6 @@ pub struct Given {
 impl Given {
     /// Widths alone.
     pub fn widths(visual: usize, words: usize, vocabulary: usize) -> Self {
-        Self { visual, subtitle: 0, words, vocabulary, verbs: None }
+        Self { visual, subtitle: 0, audio: 0, words, vocabulary, verbs: None }
     }
 }

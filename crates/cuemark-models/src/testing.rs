@@ -5,7 +5,9 @@ use candle_nn::{AdamW, Optimizer as _, ParamsAdamW};
 use cuemark_core::{NormSpan, QueryId, Rng, VideoId};
 use cuemark_tensor::{DType, Device, Params, Pass, Tensor, VarBuilder};
 
-use crate::{Batch, Given, Model, QueryBatch, Result, Targets, VideoBatch};
+use crate::layers::detr::DetrSize;
+use crate::layers::real_steps;
+use crate::{Answers, Batch, ClipLabels, Given, Model, Proposal, QueryBatch, RatedClip, Result, Targets, VideoBatch};
 
 /// Sizes of a toy batch: small enough for a test, different enough from each other that a mixed-up axis shows.
 pub(crate) struct Toy {
@@ -27,7 +29,14 @@ pub(crate) const TOY: Toy = Toy { pairs: 4, clips: 8, visual: 10, words: 5, widt
 
 impl Toy {
     pub(crate) fn given(&self) -> Given {
-        Given { visual: self.visual, subtitle: 0, words: self.width, vocabulary: self.vocabulary, verbs: None }
+        Given {
+            visual: self.visual,
+            subtitle: 0,
+            audio: 0,
+            words: self.width,
+            vocabulary: self.vocabulary,
+            verbs: None,
+        }
     }
 
     /// Random videos and queries; the clips of the described span are shifted, so that there is something to find.
@@ -64,6 +73,7 @@ impl Toy {
                 ids: (0..self.pairs).map(|n| VideoId::from(format!("v{n}").as_str())).collect(),
                 visual: Tensor::from_vec(visual, (self.pairs, self.clips, self.visual), &device).unwrap(),
                 subtitle: None,
+                audio: None,
                 lengths: vec![self.clips; self.pairs],
                 mask: Tensor::ones((self.pairs, self.clips), DType::F32, &device).unwrap(),
                 durations: vec![self.clips as f64 * 2.0; self.pairs],
@@ -78,7 +88,12 @@ impl Toy {
                 parses: None,
                 phrases: None,
             },
-            targets: Some(Targets { spans: spans.iter().map(span).collect(), relevance: None, positives: None }),
+            targets: Some(Targets {
+                spans: spans.iter().map(span).collect(),
+                relevance: None,
+                joint: None,
+                positives: None,
+            }),
             other_videos: None,
             similarity: None,
             negatives: None,
@@ -181,6 +196,90 @@ pub(crate) fn of_one_video(batch: &Batch) -> Batch {
     videos.mask = videos.mask.narrow(0, 0, 1).unwrap();
     one.queries.video = vec![0; count];
     let span = |place: usize| NormSpan::new(place as f64 / count as f64, (place + 1) as f64 / count as f64).unwrap();
-    one.targets = Some(Targets { spans: (0..count).map(span).collect(), relevance: None, positives: None });
+    one.targets =
+        Some(Targets { spans: (0..count).map(span).collect(), relevance: None, joint: None, positives: None });
     one
+}
+
+/// Sizes of a toy network for moments and highlights.
+pub(crate) const JOINT: DetrSize =
+    DetrSize { hidden: 16, heads: 2, ffn: 24, input_layers: 2, dropout: 0.0, input_dropout: 0.0 };
+
+/// The toy batch with every kind of label: one query with two windows, one without ratings, a video shorter than the others.
+pub(crate) fn joint_batch() -> Batch {
+    let mut batch = TOY.batch(1);
+    batch.videos.lengths[2] = TOY.clips - 1;
+    let keep = real_steps(&batch.videos.lengths, TOY.clips, &Device::Cpu).unwrap();
+    batch.videos.visual = batch.videos.visual.broadcast_mul(&keep.unsqueeze(2).unwrap()).unwrap();
+    batch.videos.mask = keep;
+    let targets = batch.targets.as_mut().unwrap();
+    let mut joint = targets.joint(&batch.videos.lengths);
+    joint.windows[0].push(NormSpan::new(0.875, 1.0).unwrap());
+    for (number, labels) in joint.clips.iter_mut().enumerate().skip(1) {
+        let ClipLabels::Window(stretch) = labels else { unreachable!() };
+        let rated = |clip: usize| RatedClip { clip, total: (3 * number + 2 * (clip % 3)) as f32 % 12.0, raters: 3 };
+        *labels = ClipLabels::Rated((stretch.first..=stretch.last).map(rated).collect());
+    }
+    targets.joint = Some(joint);
+    batch
+}
+
+/// Every query has `count` spans, best first, inside its video, and one finite score for every real clip.
+pub(crate) fn assert_well_formed(model: &dyn Model, count: usize) {
+    let batch = joint_batch();
+    let answers = model.answer(&batch).unwrap();
+    for proposals in &answers.proposals {
+        assert_eq!(proposals.len(), count);
+        assert!(proposals.is_sorted_by(|a, b| a.score >= b.score));
+        assert!(proposals.iter().all(|proposal| proposal.span.start() >= 0.0 && proposal.span.end() <= 1.0));
+    }
+    let saliency = answers.saliency.unwrap();
+    assert_eq!(saliency.iter().map(Vec::len).collect::<Vec<_>>(), batch.videos.lengths);
+    assert!(saliency.iter().flatten().all(|score| score.is_finite()));
+    let mut wordless = batch;
+    wordless.queries.lengths[1] = 0;
+    let error = model.answer(&wordless).unwrap_err().to_string();
+    assert!(error.contains("`q1` has no word"), "{error}");
+}
+
+/// How far clip scores and the best spans move when clips and words of padding are added.
+pub(crate) fn moved_by_padding(model: &dyn Model) -> f32 {
+    let short = joint_batch();
+    let longer = short.with_longer_videos(3).with_longer_words(2);
+    let [few, more] = [&short, &longer].map(|batch| model.answer(batch).unwrap());
+    let scores = |answers: &Answers| answers.saliency.clone().unwrap().concat();
+    let best = |answers: &Answers| -> Vec<f32> {
+        let first = |proposals: &Vec<Proposal>| [proposals[0].score, proposals[0].span.start() as f32];
+        answers.proposals.iter().flat_map(first).collect()
+    };
+    let gap = |a: Vec<f32>, b: Vec<f32>| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0f32, f32::max);
+    gap(scores(&few), scores(&more)).max(gap(best(&few), best(&more)))
+}
+
+pub(crate) fn assert_padding_changes_nothing(model: &dyn Model) {
+    let moved = moved_by_padding(model);
+    assert!(moved < 1e-4, "{moved}");
+}
+
+/// Trains a fresh model on the joint toy batch: the best span of every query must meet one of its windows, and the clips of its
+/// first window score higher on average than the others.
+pub(crate) fn assert_joint_learnt(build: impl Fn(VarBuilder) -> Result<Box<dyn Model>>, steps: usize, rate: f64) {
+    let batch = joint_batch();
+    let (model, first, last) = overfit(build, &batch, steps, rate);
+    assert!(last < 0.6 * first, "{first} to {last}");
+    let answers = model.answer(&batch).unwrap();
+    let joint = batch.targets.as_ref().unwrap().joint.clone().unwrap();
+    let met = |(proposals, windows): (&Vec<Proposal>, &Vec<NormSpan>)| {
+        windows.iter().map(|window| proposals[0].span.iou_hull(*window)).fold(0.0, f64::max)
+    };
+    let overlaps: Vec<f64> = answers.proposals.iter().zip(&joint.windows).map(met).collect();
+    assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{overlaps:?}");
+    for (scores, labels) in answers.saliency.unwrap().iter().zip(&joint.clips) {
+        let relevant = labels.relevant(scores.len());
+        let mean = |wanted: f32| {
+            let of: Vec<f32> = scores.iter().zip(&relevant).filter(|(_, r)| **r == wanted).map(|(s, _)| *s).collect();
+            of.iter().sum::<f32>() / of.len() as f32
+        };
+        assert!(mean(1.0) > mean(0.0), "{scores:?} {relevant:?}");
+    }
 }

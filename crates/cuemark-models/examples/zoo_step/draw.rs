@@ -54,6 +54,7 @@ impl Draw<'_> {
             ids: (0..count).map(|number| VideoId::new(format!("v{number}"))).collect(),
             visual: normal(rng, &[count, rows, self.given.visual])?,
             subtitle,
+            audio: None,
             lengths: vec![rows; count],
             mask: Tensor::ones((count, rows), DType::F32, &Device::Cpu)?,
             durations: vec![120.0; count],
@@ -108,5 +109,5 @@ fn targets(queries: usize, rng: &mut Rng) -> Result<Targets, Box<dyn Error>> {
         NormSpan::new(start, start + 0.06 + 0.01 * rng.uniform()).ok_or("a span outside of its video")
     };
     let spans = (0..queries).map(span).collect::<Result<_, _>>()?;
-    Ok(Targets { spans, relevance: None, positives: None })
+    Ok(Targets { spans, relevance: None, joint: None, positives: None })
 }

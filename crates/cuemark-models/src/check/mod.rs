@@ -6,8 +6,10 @@
 
 mod compare;
 mod fixture;
+mod joint;
 mod trace;
 
 pub use compare::{Report, TensorCheck, check};
 pub use fixture::{Fixture, Tolerance};
+pub(crate) use joint::Cut;
 pub use trace::Trace;

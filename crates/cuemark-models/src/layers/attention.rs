@@ -28,6 +28,19 @@ impl MultiHead {
     /// When a parameter is missing or misshaped, or the width cannot be shared evenly.
     #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(width: usize, heads: usize, vb: VarBuilder) -> Result<Self> {
+        Self::drawn(width, heads, uniform(width), &vb)
+    }
+
+    /// As [`MultiHead::new`], the matrix after the heads drawn as Glorot's too.
+    ///
+    /// # Errors
+    /// As [`MultiHead::new`].
+    #[allow(clippy::needless_pass_by_value)] // as above
+    pub fn glorot(width: usize, heads: usize, vb: VarBuilder) -> Result<Self> {
+        Self::drawn(width, heads, xavier(width, width), &vb)
+    }
+
+    fn drawn(width: usize, heads: usize, out_init: Init, vb: &VarBuilder) -> Result<Self> {
         if heads == 0 || !width.is_multiple_of(heads) {
             candle_core::bail!("{heads} heads cannot share a width of {width}");
         }
@@ -38,7 +51,7 @@ impl MultiHead {
             Ok(Linear::new(weight.narrow(0, first, rows)?, Some(bias.narrow(0, first, rows)?)))
         };
         let out = vb.pp("out_proj");
-        let out_weight = out.get_with_hints((width, width), "weight", uniform(width))?;
+        let out_weight = out.get_with_hints((width, width), "weight", out_init)?;
         let out_bias = out.get_with_hints(width, "bias", Init::Const(0.0))?;
         let out = Linear::new(out_weight, Some(out_bias));
         Ok(Self { query: part(0)?, key: part(1)?, value: part(2)?, out, heads })

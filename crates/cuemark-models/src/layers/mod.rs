@@ -9,6 +9,7 @@ mod boundary_pairs;
 mod clip_windows;
 mod conv1d;
 mod curve_corpus;
+pub mod detr;
 mod distilbert;
 mod dual_encoder;
 mod dual_transformer;

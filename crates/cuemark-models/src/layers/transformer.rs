@@ -4,6 +4,7 @@ use candle_core::{Result, Tensor};
 use candle_nn::{Module, VarBuilder};
 use cuemark_tensor::Pass;
 
+use super::detr::glorot;
 use super::{LayerNorm, Linear, MultiHead, linear};
 
 /// Added to a variance before its root.
@@ -96,11 +97,36 @@ impl DecoderLayer {
     /// When a parameter is missing or misshaped.
     #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(size: TransformerSize, vb: VarBuilder) -> Result<Self> {
+        let attention = |name: &str| MultiHead::new(size.width, size.heads, vb.pp(name));
+        Self::of([attention("self_attn")?, attention("multihead_attn")?], FeedForward::new(size, &vb)?, size, &vb)
+    }
+
+    /// As [`DecoderLayer::new`], every matrix drawn as Glorot's.
+    ///
+    /// # Errors
+    /// As [`DecoderLayer::new`].
+    #[allow(clippy::needless_pass_by_value)] // as above
+    pub fn glorot(size: TransformerSize, vb: VarBuilder) -> Result<Self> {
+        let attention = |name: &str| MultiHead::glorot(size.width, size.heads, vb.pp(name));
+        let feed_forward = FeedForward {
+            widen: glorot(size.width, size.ffn, vb.pp("linear1"))?,
+            narrow: glorot(size.ffn, size.width, vb.pp("linear2"))?,
+            dropout: size.dropout,
+        };
+        Self::of([attention("self_attn")?, attention("multihead_attn")?], feed_forward, size, &vb)
+    }
+
+    fn of(
+        [self_attn, memory_attn]: [MultiHead; 2],
+        feed_forward: FeedForward,
+        size: TransformerSize,
+        vb: &VarBuilder,
+    ) -> Result<Self> {
         let norm = |name: &str| LayerNorm::new(size.width, EPS, vb.pp(name));
         Ok(Self {
-            self_attn: MultiHead::new(size.width, size.heads, vb.pp("self_attn"))?,
-            memory_attn: MultiHead::new(size.width, size.heads, vb.pp("multihead_attn"))?,
-            feed_forward: FeedForward::new(size, &vb)?,
+            self_attn,
+            memory_attn,
+            feed_forward,
             norms: [norm("norm1")?, norm("norm2")?, norm("norm3")?],
             dropout: size.dropout,
         })

@@ -5,6 +5,7 @@ use cuemark_tensor::functional::{bce_with_logits, log_softmax};
 
 use super::matching::{Matching, block_labels, matched_labels};
 use super::{Asked, Group, Label, Layer, Lvtr, sentence_features};
+use crate::losses::generalised_overlap;
 use crate::{Batch, Result};
 
 /// The parts of one layer's loss.
@@ -83,17 +84,4 @@ impl Lvtr {
             text_mask: Tensor::from_vec(mask, (groups.len(), slots), device)?,
         })
     }
-}
-
-/// Overlap over union, less the share of the hull that neither covers; spans by centre and width, `[spans, 2]` to `[spans]`.
-pub(super) fn generalised_overlap(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let bounds = |x: &Tensor| -> Result<[Tensor; 2]> {
-        let (centre, half) = (x.narrow(1, 0, 1)?.squeeze(1)?, (x.narrow(1, 1, 1)?.squeeze(1)? / 2.0)?);
-        Ok([(&centre - &half)?, (centre + half)?])
-    };
-    let ([start, end], [other_start, other_end]) = (bounds(a)?, bounds(b)?);
-    let both = (end.minimum(&other_end)? - start.maximum(&other_start)?)?.relu()?;
-    let union = (((&end - &start)? + (&other_end - &other_start)?)? - &both)?;
-    let hull = (end.maximum(&other_end)? - start.minimum(&other_start)?)?;
-    Ok(((both / &union)? - ((&hull - &union)? / &hull)?)?)
 }

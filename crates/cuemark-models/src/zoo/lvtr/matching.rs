@@ -5,9 +5,10 @@ use cuemark_tensor::functional::softmax;
 
 use super::{Layer, Lvtr};
 use crate::Result;
+use crate::losses::{assign, overlap_of};
 
 /// Pairs of a proposal and a sentence, ordered by proposal.
-pub(super) type Matching = Vec<(usize, usize)>;
+pub(super) type Matching = crate::losses::Matching;
 
 impl Lvtr {
     /// The cheapest one-to-one matching of every group's sentences to its proposals.
@@ -28,7 +29,7 @@ impl Lvtr {
                 spans.iter().zip(shares).map(|(span, share)| cost(span, wanted, share)).collect()
             };
             let costs: Vec<Vec<f64>> = truth.iter().enumerate().map(of_sentence).collect();
-            let mut pairs: Matching = assign(&costs).into_iter().enumerate().map(|(s, p)| (p, s)).collect();
+            let mut pairs: Matching = assign(&costs).into_iter().map(|(s, p)| (p, s)).collect();
             pairs.sort_unstable();
             matchings.push(pairs);
         }
@@ -48,105 +49,9 @@ pub(super) fn matched_labels(matching: &Matching, proposals: usize, sentences: u
     labels
 }
 
-/// As [`generalised_overlap`](super::losses::generalised_overlap), of one pair.
-fn overlap_of(a: [f64; 2], b: [f64; 2]) -> f64 {
-    let bounds = |[centre, width]: [f64; 2]| (centre - width / 2.0, centre + width / 2.0);
-    let ((start, end), (other_start, other_end)) = (bounds(a), bounds(b));
-    let both = (end.min(other_end) - start.max(other_start)).max(0.0);
-    let union = (end - start) + (other_end - other_start) - both;
-    let hull = end.max(other_end) - start.min(other_start);
-    if union > 0.0 && hull > 0.0 { both / union - (hull - union) / hull } else { 0.0 }
-}
-
-/// The cheapest column for every row, no column twice (the Hungarian algorithm by shortest augmenting paths).
-/// Rows beyond the number of columns are left out.
-fn assign(costs: &[Vec<f64>]) -> Vec<usize> {
-    let columns = costs.first().map_or(0, Vec::len);
-    let rows = costs.len().min(columns);
-    // Columns are counted from 1; column 0 holds the row that is being placed.
-    let (mut row_price, mut column_price) = (vec![0.0; rows + 1], vec![0.0; columns + 1]);
-    let mut row_of = vec![0; columns + 1];
-    for row in 1..=rows {
-        row_of[0] = row;
-        let mut least = vec![f64::INFINITY; columns + 1];
-        let mut from = vec![0; columns + 1];
-        let mut used = vec![false; columns + 1];
-        let mut column = 0;
-        while row_of[column] != 0 {
-            used[column] = true;
-            let current = row_of[column];
-            let (mut step, mut next) = (f64::INFINITY, 0);
-            for other in (1..=columns).filter(|other| !used[*other]) {
-                let reduced = costs[current - 1][other - 1] - row_price[current] - column_price[other];
-                if reduced < least[other] {
-                    (least[other], from[other]) = (reduced, column);
-                }
-                if least[other] < step {
-                    (step, next) = (least[other], other);
-                }
-            }
-            if next == 0 {
-                break; // only costs that are no numbers lead here
-            }
-            for other in 0..=columns {
-                if used[other] {
-                    row_price[row_of[other]] += step;
-                    column_price[other] -= step;
-                } else {
-                    least[other] -= step;
-                }
-            }
-            column = next;
-        }
-        while column != 0 {
-            row_of[column] = row_of[from[column]];
-            column = from[column];
-        }
-    }
-    let mut placed = vec![0; rows];
-    (1..=columns).filter(|column| row_of[*column] != 0).for_each(|column| placed[row_of[column] - 1] = column - 1);
-    placed
-}
-
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
-    use candle_core::Tensor;
-    use cuemark_core::Rng;
-    use cuemark_tensor::Device;
-
-    use super::super::losses::generalised_overlap;
     use super::*;
-
-    #[test]
-    fn the_matching_is_the_cheapest_of_all() {
-        let mut rng = Rng::new(5);
-        for _ in 0..50 {
-            let (rows, columns) = (1 + rng.below(3), 3 + rng.below(3));
-            let costs: Vec<Vec<f64>> = (0..rows).map(|_| (0..columns).map(|_| rng.normal()).collect()).collect();
-            let placed = assign(&costs);
-            let cost: f64 = placed.iter().enumerate().map(|(row, column)| costs[row][*column]).sum();
-            let mut best = f64::INFINITY;
-            for code in 0..columns.pow(rows as u32) {
-                let choice: Vec<usize> = (0..rows).map(|row| code / columns.pow(row as u32) % columns).collect();
-                let distinct = (0..rows).all(|row| !choice[..row].contains(&choice[row]));
-                if distinct {
-                    best = best.min(choice.iter().enumerate().map(|(row, column)| costs[row][*column]).sum());
-                }
-            }
-            assert!((cost - best).abs() < 1e-9, "{costs:?}: {placed:?}");
-        }
-        assert!(assign(&[]).is_empty());
-    }
-
-    #[test]
-    fn overlap_is_one_with_itself_and_negative_apart() {
-        assert!((overlap_of([0.5, 0.2], [0.5, 0.2]) - 1.0).abs() < 1e-12);
-        assert!(overlap_of([0.2, 0.2], [0.8, 0.2]) < 0.0);
-        let tensor = |pair: [f32; 2]| Tensor::new(&[pair], &Device::Cpu).unwrap();
-        let same = generalised_overlap(&tensor([0.2, 0.2]), &tensor([0.8, 0.2])).unwrap().to_vec1::<f32>().unwrap();
-        assert!((f64::from(same[0]) - overlap_of([0.2, 0.2], [0.8, 0.2])).abs() < 1e-6);
-    }
 
     #[test]
     fn proposals_are_shared_out_in_blocks() {
