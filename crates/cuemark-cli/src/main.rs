@@ -8,7 +8,6 @@ mod output;
 mod progress;
 mod similarity;
 mod stop;
-mod watching;
 
 use clap::Parser;
 

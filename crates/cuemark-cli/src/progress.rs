@@ -138,16 +138,6 @@ impl Bar {
     }
 }
 
-/// A bar of `total` steps, called `what`, for work that counts for itself.
-pub(crate) fn bar(total: usize, what: impl Into<Cow<'static, str>>) -> ProgressBar {
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta}");
-    let bar = ProgressBar::new(total as u64).with_message(what);
-    match style {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
-}
-
 /// A bar of `total` bytes, called `what`.
 pub(crate) fn bytes(total: u64, what: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}");

@@ -83,14 +83,6 @@ impl MediaError {
     pub fn is_about_one_video(&self) -> bool {
         matches!(self, Self::Video { .. } | Self::Changed { .. } | Self::NoPicture { .. } | Self::Io { .. })
     }
-
-    /// The message with its causes, for lists of what was left out.
-    pub fn in_full(&self) -> String {
-        match self {
-            Self::Io { source, .. } => format!("{self}: {source}"),
-            other => other.to_string(),
-        }
-    }
 }
 
 impl Advise for MediaError {

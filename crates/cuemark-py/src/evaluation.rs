@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cuemark::CheckedScoring;
 use cuemark_core::{Predictions, Progress, QueryId, RowCounts, Split, Truth};
 use cuemark_formats::Source;
 use cuemark_metrics::{Answers, Bootstrap, Interval, Plan, Report};
@@ -12,7 +13,7 @@ use pyo3::types::PyDict;
 use rustc_hash::FxHashSet;
 
 use crate::arguments::{
-    ColumnAnswers, PredictionArgument, PredictionReading, ReadPredictions, Scoring, ScoringFlags, Tables,
+    ColumnAnswers, PredictionArgument, PredictionReading, ReadPredictions, ScoringFlags, Tables,
     TruthArgument, TruthFlags,
 };
 use crate::failure::{Failure, Result};
@@ -200,7 +201,7 @@ pub(crate) fn read_all(
 pub(crate) fn score(
     py: Python<'_>,
     audience: &Audience,
-    scoring: &Scoring,
+    scoring: &CheckedScoring,
     split: &Split,
     predictions: &dyn Answers,
     strangers: Strangers,
@@ -208,8 +209,7 @@ pub(crate) fn score(
 ) -> Result<(Plan, cuemark_metrics::Evaluation)> {
     let progress = Progress::new();
     watched(py, audience, "scoring", &progress, || {
-        let plan = scoring.plan(&split.queries, predictions);
-        let found = cuemark_metrics::evaluate(&plan, &split.queries, predictions, &progress)?;
+        let (plan, found) = scoring.score(&split.queries, predictions, &progress)?;
         strangers.check(&split.queries, predictions, found.unknown, argument)?;
         Ok((plan, found))
     })

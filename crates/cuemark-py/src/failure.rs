@@ -26,6 +26,9 @@ pub(crate) enum Failure {
     /// An evaluation.
     #[error(transparent)]
     Eval(#[from] EvalError),
+    /// A request that says what cannot be, or what came of it.
+    #[error(transparent)]
+    Request(cuemark::Error),
     /// A protocol.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
@@ -122,8 +125,28 @@ impl Advise for Failure {
             Self::Search(error) => error.advice(),
             Self::Device(error) => error.advice(),
             Self::Format(error) => error.advice(),
+            Self::Request(error) => error.advice(),
             Self::Argument { hint, .. } | Self::Type { hint, .. } => hint.clone(),
             Self::Stopped(_) | Self::Python(_) => None,
+        }
+    }
+}
+
+impl From<cuemark::Error> for Failure {
+    /// What a library below said is classed as if the binding had called it; a setting of a request is an argument.
+    fn from(error: cuemark::Error) -> Self {
+        match error {
+            cuemark::Error::Read(error) => Self::Read(error),
+            cuemark::Error::Data(error) => Self::Data(error),
+            cuemark::Error::Eval(error) => Self::Eval(error),
+            cuemark::Error::Search(error) => Self::Search(error),
+            cuemark::Error::Device(error) => Self::Device(error),
+            cuemark::Error::Format(error) => Self::Format(error),
+            cuemark::Error::Stopped(stopped) => Self::Stopped(stopped),
+            cuemark::Error::Setting { setting, problem, advice } => {
+                Self::Argument { place: setting.to_owned(), problem, hint: advice }
+            }
+            other => Self::Request(other),
         }
     }
 }

@@ -1,26 +1,23 @@
 //! `cuemark.Index`: a sentence in, ranked moments out.
 
-use cuemark_core::{Moment, Progress, Span, VideoId};
-use cuemark_search::{Effort, EngineUrl, Filter, MatchedWord, Question, Stages, VideoEntry, encoder};
+use cuemark::{Asking, Found, FoundMoment, IndexPlace, Shown};
+use cuemark_core::Progress;
+use cuemark_search::VideoEntry;
 use indexmap::IndexMap;
 use numpy::PyArray1;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::Value;
 
 use crate::arguments::{needed_path, type_name, words};
 use crate::failure::{Failure, Result};
 use crate::tables;
 use crate::watch::{Audience, watched};
 
-/// The most answers to one question, as in the program.
-const MOST: usize = 1000;
-
 /// A searchable collection of videos, as `cuemark index create` makes it. Threads may share one.
 ///
-/// It is opened with the encoder that made it, which is read from where it lay then, and stays as it was: what the program
-/// adds later is found by opening it again. `device` is `cpu`; wheels have no GPU support.
+/// It is opened with the encoder that made it. What another process adds or removes later is seen within a second.
+/// `device` is `cpu`; wheels have no GPU support.
 #[pyclass(frozen, module = "cuemark")]
 pub(crate) struct Index {
     inner: cuemark_search::Index,
@@ -31,8 +28,7 @@ pub(crate) struct Index {
 #[pyclass(frozen, sequence, module = "cuemark")]
 pub(crate) struct Answers {
     likely: Vec<Py<Answer>>,
-    json: Value,
-    found: cuemark_search::Answers,
+    found: Found,
 }
 
 /// Walks over answers, best first.
@@ -45,8 +41,7 @@ pub(crate) struct AnswerIterator {
 /// One moment that answers a question, and why.
 #[pyclass(frozen, module = "cuemark")]
 pub(crate) struct Answer {
-    inner: cuemark_search::Answer,
-    path: Option<String>,
+    inner: FoundMoment,
 }
 
 #[pymethods]
@@ -56,10 +51,7 @@ impl Index {
     fn new<'py>(py: Python<'py>, path: &Bound<'py, PyAny>, device: &str) -> Result<Self> {
         let path = needed_path(path, "path")?.into_string();
         let inner = watched(py, &Audience::Nobody, "opening", &Progress::new(), || {
-            let url: EngineUrl = path.parse()?;
-            let manifest = cuemark_search::Index::manifest_of(&url)?;
-            let encoder = encoder::open(&manifest.encoder, None, &cuemark_tensor::device(device)?)?;
-            Ok(cuemark_search::Index::open(&url, encoder)?)
+            Ok(IndexPlace { index: path.clone(), device: device.to_owned() }.open(None)?)
         })?;
         Ok(Self { inner, path })
     }
@@ -94,29 +86,27 @@ impl Index {
         exact: bool,
         two_stage: Option<usize>,
     ) -> Result<Answers> {
-        let list = |object: Option<&Bound<'py, PyAny>>, argument| object.map(|object| words(object, argument));
-        let mut question = sentence.map_or_else(Question::default, Question::new);
-        question.not.extend(list(unwanted, "unwanted").transpose()?.unwrap_or_default());
-        question.like = like.map(moment).transpose()?;
-        let videos = list(video, "video").transpose()?;
-        question.filter = Filter {
-            videos: videos.map(|names| names.into_iter().map(VideoId::new).collect()),
-            tags: list(tags, "tags").transpose()?.unwrap_or_default(),
-            within: within.map(stretch).transpose()?,
+        let list = |object: Option<&Bound<'py, PyAny>>, argument| {
+            object.map(|object| words(object, argument)).transpose().map(Option::unwrap_or_default)
         };
-        (question.limit, question.least, question.nms) = (top.clamp(1, MOST), least, nms);
-        question.effort = if exact { Effort::Exact } else { Effort::Approximate };
-        question.stages = two_stage.map_or(Stages::One, |videos| Stages::Two { videos });
-        let (found, json) = watched(py, &Audience::Nobody, "searching", &Progress::new(), || {
-            let found = self.inner.answer(&question)?;
-            let json = self.inner.json(sentence, &found)?;
-            Ok((found, json))
+        let asking = Asking {
+            sentence: sentence.map(str::to_owned),
+            like: like.map(moment).transpose()?,
+            unwanted: list(unwanted, "unwanted")?,
+            videos: list(video, "video")?,
+            tags: list(tags, "tags")?,
+            within: within.map(stretch).transpose()?,
+            limit: top,
+            least,
+            nms,
+            exact,
+            two_stage,
+        };
+        let found = watched(py, &Audience::Nobody, "searching", &Progress::new(), || {
+            Ok(asking.ask(&self.inner, Shown::Likely)?)
         })?;
-        let listed = json["answers"].as_array().into_iter().flatten();
-        let paths = listed.map(|answer| answer["path"].as_str().map(str::to_owned));
-        let likely =
-            found.likely().iter().zip(paths).map(|(inner, path)| Py::new(py, Answer { inner: inner.clone(), path }));
-        Ok(Answers { likely: likely.collect::<PyResult<_>>()?, json, found })
+        let likely = found.answers.iter().map(|inner| Py::new(py, Answer { inner: inner.clone() }));
+        Ok(Answers { likely: likely.collect::<PyResult<_>>()?, found })
     }
 
     /// Where it lies.
@@ -172,29 +162,25 @@ impl Index {
     }
 }
 
-/// A stretch of a video from `(start, end)` in seconds.
-fn stretch(object: &Bound<'_, PyAny>) -> Result<Span> {
+/// A stretch of a video from `(start, end)` in seconds, as a request writes it.
+fn stretch(object: &Bound<'_, PyAny>) -> Result<String> {
     let (start, end): (f64, f64) = object
         .extract()
         .map_err(|_| Failure::wrong_type("within", format!("a `{}` is not (start, end)", type_name(object))))?;
-    span(start, end, "within")
+    Ok(format!("{start}-{end}"))
 }
 
-/// A moment from an answer, or from `(video, start, end)`.
-fn moment(object: &Bound<'_, PyAny>) -> Result<Moment> {
+/// A moment from an answer, or from `(video, start, end)`, as a request writes it.
+fn moment(object: &Bound<'_, PyAny>) -> Result<String> {
     if let Ok(answer) = object.cast::<Answer>() {
-        let answer = &answer.get().inner;
-        return Ok(Moment { video: answer.video.clone(), span: answer.span });
+        let FoundMoment { video, start, end, .. } = &answer.get().inner;
+        return Ok(format!("{video}:{start}-{end}"));
     }
     let (video, start, end): (String, f64, f64) = object.extract().map_err(|_| {
         let kind = type_name(object);
         Failure::wrong_type("like", format!("a `{kind}` is neither an Answer nor (video, start, end)"))
     })?;
-    Ok(Moment { video: VideoId::new(video), span: span(start, end, "like")? })
-}
-
-fn span(start: f64, end: f64, argument: &str) -> Result<Span> {
-    Span::new(start, end).map_err(|error| Failure::argument(argument, error))
+    Ok(format!("{video}:{start}-{end}"))
 }
 
 #[pymethods]
@@ -202,13 +188,13 @@ impl Answers {
     /// How many more there were, each less likely than asked for.
     #[getter]
     fn below_least(&self) -> usize {
-        self.found.moments.len() - self.likely.len()
+        self.found.below_least
     }
 
     /// How likely the best of all is, also where none was likely enough; `None` when nothing was found.
     #[getter]
     fn best_probability(&self) -> Option<f64> {
-        self.found.moments.first().map(|answer| answer.probability)
+        self.found.best_probability
     }
 
     /// Words of the question that mean nothing to the encoder.
@@ -220,21 +206,21 @@ impl Answers {
     /// What `cuemark search --json` prints.
     #[pyo3(signature = () -> "dict[str, Any]")]
     fn to_dict<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        tables::to_python(py, &self.json)
+        tables::to_python(py, &self.found)
     }
 
     /// One row per answer, best first: `video`, `start`, `end` (seconds), `probability`, `score`, `path`; needs pandas.
     #[pyo3(signature = () -> "DataFrame")]
     fn to_pandas<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        let listed = self.found.likely();
-        let numbers = |number: fn(&cuemark_search::Answer) -> f64| PyArray1::from_iter(py, listed.iter().map(number));
+        let listed = &self.found.answers;
+        let numbers = |number: fn(&FoundMoment) -> f64| PyArray1::from_iter(py, listed.iter().map(number));
         let columns = PyDict::new(py);
         columns.set_item("video", listed.iter().map(|answer| answer.video.as_str()).collect::<Vec<_>>())?;
-        columns.set_item("start", numbers(|answer| answer.span.start()))?;
-        columns.set_item("end", numbers(|answer| answer.span.end()))?;
+        columns.set_item("start", numbers(|answer| answer.start))?;
+        columns.set_item("end", numbers(|answer| answer.end))?;
         columns.set_item("probability", numbers(|answer| answer.probability))?;
         columns.set_item("score", numbers(|answer| f64::from(answer.score)))?;
-        columns.set_item("path", self.likely.iter().map(|answer| answer.get().path.clone()).collect::<Vec<_>>())?;
+        columns.set_item("path", listed.iter().map(|answer| answer.path.as_deref()).collect::<Vec<_>>())?;
         tables::frame(py, &columns)
     }
 
@@ -256,7 +242,7 @@ impl Answers {
     }
 
     fn __repr__(&self) -> String {
-        let query = self.json["query"].as_str().unwrap_or_default();
+        let query = self.found.query.as_deref().unwrap_or_default();
         format!("<cuemark.Answers to {query:?}: {}, {} less likely>", self.likely.len(), self.below_least())
     }
 }
@@ -277,19 +263,19 @@ impl Answer {
     /// The video's name.
     #[getter]
     fn video(&self) -> &str {
-        self.inner.video.as_str()
+        &self.inner.video
     }
 
     /// Where it begins, in seconds.
     #[getter]
     fn start(&self) -> f64 {
-        self.inner.span.start()
+        self.inner.start
     }
 
     /// Where it ends, in seconds.
     #[getter]
     fn end(&self) -> f64 {
-        self.inner.span.end()
+        self.inner.end
     }
 
     /// How likely it is that this answers the question, given how the question scores against the rest of the index.
@@ -307,8 +293,7 @@ impl Answer {
     /// The words it hangs on, the weightiest first, each with its share: how far the score falls without it.
     #[getter]
     fn words(&self) -> IndexMap<String, f64> {
-        let pair = |word: &MatchedWord| (word.word.clone(), word.share);
-        self.inner.words.iter().map(pair).collect()
+        self.inner.words.iter().map(|word| (word.word.clone(), word.share)).collect()
     }
 
     /// What was recognised there and is near the question, the nearest first, each with its share in the score. Empty for
@@ -321,12 +306,12 @@ impl Answer {
     /// The video's file; `None` where the video is known by its features only.
     #[getter]
     fn path(&self) -> Option<&str> {
-        self.path.as_deref()
+        self.inner.path.as_deref()
     }
 
     fn __repr__(&self) -> String {
         let answer = &self.inner;
-        let (start, end) = (answer.span.start(), answer.span.end());
+        let (start, end) = (answer.start, answer.end);
         format!("<cuemark.Answer {} [{start}, {end}] s, probability {:.2}>", answer.video, answer.probability)
     }
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -120,16 +121,16 @@ def test_wrong_arguments_are_named(index: cuemark.Index) -> None:
         cuemark.Index(3)  # type: ignore[arg-type]
 
 
-def test_an_open_index_stays_as_it_was(searched: Path, program: Any, tmp_path: Path) -> None:
+def test_an_open_index_follows_what_others_do_to_it(searched: Path, program: Any, tmp_path: Path) -> None:
     shutil.copytree(searched / "index", tmp_path / "index")
     index = cuemark.Index(tmp_path / "index")
     before = index.search("the red ball spins", least=0.0)
     gone = before[0].video
+    assert len(index) == 24
     program.json("index", "remove", tmp_path / "index", gone)
-    assert len(index) == 24 and index.search("the red ball spins", least=0.0).to_dict() == before.to_dict()
-    again = cuemark.Index(tmp_path / "index")
-    assert len(again) == 23 and gone not in again.videos
-    assert gone not in {answer.video for answer in again.search("the red ball spins", least=0.0)}
+    time.sleep(1.0)
+    assert len(index) == 23 and gone not in index.videos
+    assert gone not in {answer.video for answer in index.search("the red ball spins", least=0.0)}
 
 
 def test_threads_share_an_index(index: cuemark.Index) -> None:

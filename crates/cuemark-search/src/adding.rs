@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use camino::Utf8PathBuf;
-use cuemark_core::{Progress, VideoId, printable};
+use cuemark_core::{Progress, VideoId, printable, whole_message};
 use cuemark_media::{MediaError, Partial, Stamp, VideoFile, find_videos, free_name};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -132,7 +132,7 @@ impl Index {
                 // It was stopped in the middle of this one, which says nothing about it.
                 Err(OfOne::Video(_)) if progress.is_stopped() => break,
                 Err(OfOne::Video(error @ SearchError::Media(MediaError::Program { .. }))) => return Err(error),
-                Err(OfOne::Video(error)) => added.failed(file.path.as_str(), in_full(&error), progress),
+                Err(OfOne::Video(error)) => added.failed(file.path.as_str(), whole_message(&error), progress),
             }
             let _ = progress.advance(1);
         }
@@ -212,7 +212,7 @@ impl Index {
             for video in embedded {
                 became.push(match video {
                     None => Became::Unchanged,
-                    Some(Err(error)) => Became::Failed { reason: in_full(&error) },
+                    Some(Err(error)) => Became::Failed { reason: whole_message(&error) },
                     Some(Ok(video)) => {
                         good.push(video);
                         Became::New
@@ -265,19 +265,4 @@ impl Known {
         }
         VideoId::new(free_name(file.video.as_str(), |name| self.by_id.contains_key(&VideoId::new(name))))
     }
-}
-
-/// A message with its causes, for the list of what was left out.
-fn in_full(error: &SearchError) -> String {
-    let mut message = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        let text = error.to_string();
-        // Some messages still quote what they stand on.
-        if !message.contains(&text) {
-            message = format!("{message}: {text}");
-        }
-        cause = error.source();
-    }
-    message
 }

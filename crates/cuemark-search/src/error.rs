@@ -166,12 +166,6 @@ impl From<EncodeError> for SearchError {
     }
 }
 
-impl From<Stopped> for SearchError {
-    fn from(stopped: Stopped) -> Self {
-        Self::Media(stopped.into())
-    }
-}
-
 impl SearchError {
     /// For `map_err` on file operations.
     pub(crate) fn io(what: &'static str, path: &Utf8Path) -> impl FnOnce(std::io::Error) -> Self {

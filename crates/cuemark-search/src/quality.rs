@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use cuemark_core::{Relevance, Truth, VideoId};
+use cuemark_core::{Progress, Relevance, Truth, VideoId};
 use cuemark_metrics::{GradedSpan, Judge, ndcg_at};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
@@ -80,22 +80,19 @@ struct Sums {
 
 impl Quality {
     /// Asks every query in every way. A query is asked of its pool where it has one, of the whole index otherwise; `progress`
-    /// hears how many queries are done.
+    /// counts queries.
     ///
     /// # Errors
-    /// As [`Index::answer`].
-    pub fn of(
-        index: &Index,
-        truths: &[Truth],
-        options: &QualityOptions,
-        progress: &mut dyn FnMut(usize, usize),
-    ) -> Result<Self> {
+    /// As [`Index::answer`], and when the work was stopped.
+    pub fn of(index: &Index, truths: &[Truth], options: &QualityOptions, progress: &Progress) -> Result<Self> {
+        progress.phase("asking", truths.len());
         let videos: FxHashSet<VideoId> = index.engine().videos()?.into_iter().map(|entry| entry.id).collect();
         let ways = ways(options);
         let mut sums = vec![Sums::default(); ways.len()];
         let (mut present, mut absent) = (Vec::new(), Vec::new());
         let (mut queries, mut silent) = (0, [0usize; 2]);
-        for (done, truth) in truths.iter().enumerate() {
+        for truth in truths {
+            progress.advance(1)?;
             let within: FxHashSet<VideoId> = match &truth.pool {
                 Some(pool) => pool.iter().filter(|video| videos.contains(*video)).cloned().collect(),
                 None => videos.clone(),
@@ -135,7 +132,6 @@ impl Quality {
             let found = index.answer(&Question { filter: elsewhere, ..plain })?;
             silent[1] += usize::from(found.good == 0);
             absent.extend(judged(&found.moments, &right));
-            progress(done + 1, truths.len());
         }
         let both = [present.as_slice(), absent.as_slice()].concat();
         let status = index.engine().status()?;

@@ -109,6 +109,7 @@ pub(crate) fn video_batch(ids: Vec<VideoId>, clips: &[Arc<Clips>]) -> Result<Vid
         ids,
         visual: stacked(&mut clips.iter().map(|clips| &clips.visual), width)?,
         subtitle,
+        audio: None,
         mask: mask(&lengths, longest)?,
         lengths,
         durations: clips.iter().map(|clips| clips.covered).collect(),
@@ -169,6 +170,7 @@ fn targets(list: &[&Example], of_query: &[usize], clips: &[Arc<Clips>]) -> Targe
     Targets {
         spans: list.iter().zip(of_query).map(span).collect(),
         relevance: graded.then(|| list.iter().map(|example| example.relevance).collect()),
+        joint: None,
         positives: None,
     }
 }

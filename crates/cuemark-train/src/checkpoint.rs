@@ -119,7 +119,7 @@ pub(crate) fn load(path: &Utf8Path, device: &Device) -> Result<(HashMap<String, 
     let io = |error: std::io::Error| TrainError::Folder {
         path: path.to_owned(),
         problem: format!("cannot be read: {error}"),
-        hint: "name a run folder that `cuemark train` wrote",
+        hint: Advice::say("name a run folder that ").run("train").and(" wrote"),
     };
     let bytes = std::fs::read(path).map_err(io)?;
     parse(path, bytes, device)

@@ -106,7 +106,7 @@ impl Trained {
         } else {
             Some(words.vectors().detach().index_select(&Tensor::new(ids, device)?, 0)?)
         };
-        let given = Given { visual, subtitle, words: width, vocabulary: vocabulary.len(), verbs: verb_vectors };
+        let given = Given { visual, subtitle, audio: 0, words: width, vocabulary: vocabulary.len(), verbs: verb_vectors };
         let model = (card.build)(&run.settings, &given, params.builder())?;
         let trained = Self { run, card, model, params, words, vocabulary, verbs, device: device.clone(), note: None };
         if fresh {

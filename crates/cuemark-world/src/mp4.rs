@@ -1,7 +1,7 @@
 //! Real video files of films.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::Progress;
+use cuemark_core::{Progress, whole_message};
 use cuemark_formats::{Overwrite, ReadError};
 use cuemark_media::{Ffmpeg, MediaError, Pictures};
 
@@ -37,6 +37,6 @@ fn fault(path: &Utf8Path, error: MediaError) -> WorldError {
     match error {
         MediaError::File(error) => error.into(),
         MediaError::Video { problem, .. } => WorldError::Ffmpeg { path: path.to_owned(), problem },
-        other => WorldError::Ffmpeg { path: path.to_owned(), problem: other.in_full() },
+        other => WorldError::Ffmpeg { path: path.to_owned(), problem: whole_message(&other) },
     }
 }

@@ -3,7 +3,7 @@
 
 use camino::Utf8PathBuf;
 use cuemark_core::{Advice, Progress, RowCounts};
-use cuemark_metrics::{PairedComparison, compare_watched};
+use cuemark_metrics::{PairedComparison, compare};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
@@ -97,7 +97,7 @@ impl Compare {
         let mut metrics = Vec::new();
         for column in &a {
             let Some(other) = b.iter().find(|other| other.name == column.name) else { continue };
-            if let Some(comparison) = compare_watched(column, other, how, progress)? {
+            if let Some(comparison) = compare(column, other, how, progress)? {
                 metrics.push(ComparedMetric { name: column.name.to_string(), comparison });
             }
         }

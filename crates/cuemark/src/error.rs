@@ -2,8 +2,11 @@
 
 use cuemark_core::{Advice, Advise, Stopped};
 use cuemark_data::DataError;
+use cuemark_features::FeatureError;
 use cuemark_formats::{ReadError, UnknownFormat};
 use cuemark_metrics::EvalError;
+use cuemark_search::SearchError;
+use cuemark_tensor::UnknownDevice;
 
 /// The result of a request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -24,6 +27,15 @@ pub enum Error {
     /// An evaluation.
     #[error(transparent)]
     Eval(#[from] EvalError),
+    /// Clip features.
+    #[error(transparent)]
+    Features(#[from] FeatureError),
+    /// An index or its encoder.
+    #[error(transparent)]
+    Search(#[from] SearchError),
+    /// The name of a device.
+    #[error(transparent)]
+    Device(#[from] UnknownDevice),
     /// A setting of the request says what cannot be.
     #[error("`{setting}`: {problem}")]
     Setting {
@@ -70,6 +82,9 @@ impl Advise for Error {
             Self::Format(error) => error.advice(),
             Self::Data(error) => error.advice(),
             Self::Eval(error) => error.advice(),
+            Self::Features(error) => error.advice(),
+            Self::Search(error) => error.advice(),
+            Self::Device(error) => error.advice(),
             Self::Setting { advice, .. } | Self::Nothing { advice, .. } => advice.clone(),
             Self::Stopped(_) => None,
         }

@@ -4,6 +4,9 @@
 //! | --- | --- | --- |
 //! | score a prediction file | [`Score`] | [`Scored`] |
 //! | know whether one file is better than another | [`Compare`] | [`Compared`] |
+//! | make a collection of videos searchable | [`CreateIndex`], [`AddVideos`], [`RemoveVideos`] | [`CreatedIndex`], [`AddedVideos`], [`RemovedVideos`] |
+//! | find the moments that a sentence describes | [`Ask`] | [`Found`] |
+//! | keep an index sound and small | [`DescribeIndex`], [`VerifyIndex`], [`CompactIndex`], [`SalvageIndex`] | [`DescribedIndex`], [`VerifiedIndex`], [`CompactedIndex`], [`Salvaged`] |
 //!
 //! Every request has defaults, can be written as JSON or TOML (`serde`) and, with the feature `clap`, filled from a
 //! command line. `run` takes a [`Progress`], through which long work can be watched and stopped. Errors carry
@@ -19,6 +22,7 @@ mod prediction_file;
 mod resampling;
 mod score;
 mod scoring;
+mod search;
 mod truth_file;
 
 pub use compare::{Compare, Compared, ComparedMetric};
@@ -26,6 +30,12 @@ pub use cuemark_core::Progress;
 pub use error::{Error, Result};
 pub use prediction_file::{PredictionFile, PredictionReading, ReadPredictions};
 pub use resampling::Resampling;
-pub use score::{Score, Scored};
+pub use score::{Score, Scored, Took};
 pub use scoring::{CheckedScoring, Scoring};
+pub use cuemark_search::Salvaged;
+pub use search::{
+    AddVideos, AddedVideos, Ask, Asking, CompactIndex, CompactedIndex, CreateIndex, CreatedIndex, DescribeIndex,
+    DescribedIndex, Found, FoundConcept, FoundMoment, FoundWord, IndexPlace, RemoveVideos, RemovedVideos, SalvageIndex,
+    Shown, VerifiedIndex, VerifyIndex, Videos, parse_moment, parse_span,
+};
 pub use truth_file::{TruthFile, TruthReading};

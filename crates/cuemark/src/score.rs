@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8PathBuf;
 use cuemark_core::{Progress, QueryId, RowCounts};
 use cuemark_formats::{Overwrite, WholeFile};
-use cuemark_metrics::{Evaluation, Interval, Plan, Report, intervals_watched};
+use cuemark_metrics::{Evaluation, Interval, Plan, Report, intervals};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
@@ -130,7 +130,7 @@ impl Score {
         let intervals = match bootstrap {
             Some(how) => {
                 progress.phase("resampling", 0);
-                Some(intervals_watched(&evaluation.columns, how, progress)?)
+                Some(intervals(&evaluation.columns, how, progress)?)
             }
             None => None,
         };

@@ -99,8 +99,7 @@ impl CheckedScoring {
         progress: &Progress,
     ) -> Result<(Plan, Evaluation)> {
         let plan = self.plan(truths, predictions);
-        let verb = |sentence: &str| cuemark_text::first_verb(sentence).map(|verb| verb.lemma);
-        let found = cuemark_metrics::evaluate_watched(&plan, truths, predictions, &verb, progress)?;
+        let found = cuemark_metrics::evaluate(&plan, truths, predictions, progress)?;
         Ok((plan, found))
     }
 }

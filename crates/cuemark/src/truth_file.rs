@@ -86,5 +86,5 @@ impl TruthReading {
 pub(crate) fn watched_source(path: &Utf8PathBuf, progress: &Progress) -> Source {
     let source = Source::new(path);
     progress.announce(source.size().map_or(0, |bytes| bytes as usize));
-    source.watched(Arc::new(progress.clone()))
+    source.watched(progress)
 }

@@ -20,7 +20,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let compare = &args.compare;
-    let compared = watched(|progress| compare.run(progress))?;
+    let compared = watched("reading", |progress| compare.run(progress))?;
     note_faults(&compare.truth.path, &compared.truth_rows);
     for (path, rows) in [&compare.a, &compare.b].into_iter().zip(&compared.prediction_rows) {
         note_faults(path, rows);

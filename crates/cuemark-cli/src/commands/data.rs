@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use clap::Subcommand;
-use cuemark_core::RowCounts;
+use cuemark_core::{RowCounts, RowPolicy};
 use cuemark_data::check::{CheckReport, Figure, Verdict, check};
 use cuemark_data::stats::{Range, SplitStats, Stats, stats};
 use cuemark_data::{DATASETS, Dataset, DatasetCard, Durations, ReadOptions, TruthFormat, find, load};
@@ -12,7 +12,7 @@ use cuemark_formats::{Source, WholeFile, write_truth};
 use cuemark_protocols::splits::audit;
 use serde_json::{Value, json};
 
-use crate::input::{BadRows, Force};
+use crate::input::Force;
 use crate::output::{self, Outcome, Print, thousands};
 use crate::progress::watched;
 
@@ -90,8 +90,8 @@ struct FolderArgs {
     #[arg(long, value_name = "FILE")]
     durations: Option<Utf8PathBuf>,
     /// What to do with rows that cannot be right.
-    #[arg(long, value_enum, default_value_t = BadRows::Keep)]
-    bad_rows: BadRows,
+    #[arg(long, value_enum, default_value_t)]
+    bad_rows: RowPolicy,
 }
 
 impl DatasetArgs {
@@ -109,7 +109,7 @@ impl DatasetFlags {
 impl FolderArgs {
     fn load(&self, name: &str) -> anyhow::Result<Dataset> {
         let durations = self.durations.as_ref().map(|path| Durations::read(&Source::new(path))).transpose()?;
-        let options = ReadOptions { bad_rows: self.bad_rows.into(), durations: durations.map(Arc::new) };
+        let options = ReadOptions { bad_rows: self.bad_rows, durations: durations.map(Arc::new) };
         let card = find(name)?;
         watched("reading", |progress| load(card, &self.root, &options, progress))
     }

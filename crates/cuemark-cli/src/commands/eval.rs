@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let scored = watched(|progress| args.score.run(progress))?;
+    let scored = watched("reading", |progress| args.score.run(progress))?;
     note_faults(&args.score.truth.path, &scored.truth_rows);
     note_faults(&args.score.predictions.path, &scored.prediction_rows);
     if args.timings {

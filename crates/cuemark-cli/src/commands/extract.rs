@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use camino::Utf8PathBuf;
-use cuemark_core::{Progress, printable};
+use cuemark_core::printable;
 use cuemark_encoders::extract::{ExtractOptions, ExtractReport, Shard, extract_to_store};
 use cuemark_encoders::visual::{self, EncoderOptions};
 use cuemark_formats::Overwrite;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::input::Force;
 use crate::output::{Outcome, Print, thousands};
-use crate::watching::watched;
+use crate::progress::watched;
 
 /// Videos with something wrong that are named one by one.
 const NAMED: usize = 10;
@@ -57,8 +57,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if args.shard != Shard::WHOLE && args.force.overwrite() == Overwrite::Force {
         bail!("`--force` would remove what the other shares wrote: remove the store yourself, then start all shares");
     }
-    let progress = Progress::new();
-    let found = watched(&progress, || find_videos(&args.videos, &progress))?;
+    let found = watched("looking for films", |progress| find_videos(&args.videos, progress))?;
     if let (true, Some(first)) = (found.videos.is_empty(), found.left_out.first()) {
         bail!("{}: {}", printable(&first.what), printable(&first.problem));
     }
@@ -77,8 +76,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         },
     )?;
     let options = ExtractOptions { overwrite: args.force.overwrite(), shard: args.shard, ffmpeg };
-    let work = || extract_to_store(&found.videos, encoder.as_ref(), &args.out, &options, &progress);
-    let report = watched(&progress, work)?;
+    let report = watched("extracting", |progress| {
+        extract_to_store(&found.videos, encoder.as_ref(), &args.out, &options, progress)
+    })?;
     let told = json!({
         "store": args.out,
         "encoder": encoder.name(),

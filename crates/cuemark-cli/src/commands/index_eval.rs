@@ -1,15 +1,15 @@
 //! `cuemark index eval`: how good an index answers, on queries whose answers are known.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark::IndexPlace;
 use cuemark_core::Truth;
 use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::Source;
 use cuemark_search::{Quality, QualityOptions, Reliability};
 use cuemark_world::WorldLog;
 
-use crate::commands::index::IndexArg;
 use crate::output::{self, Outcome, Print, percent, thousands};
-use crate::progress;
+use crate::progress::watched;
 
 /// Measure how good an index answers.
 ///
@@ -20,7 +20,7 @@ use crate::progress;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    index: IndexArg,
+    place: IndexPlace,
     /// The queries and their answers, in any truth layout; a query with a pool is asked of its pool.
     #[arg(long, value_name = "FILE")]
     truth: Utf8PathBuf,
@@ -51,11 +51,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Some(world) => everywhere(world, &truths)?,
         None => truths,
     };
-    let index = args.index.open(None)?;
-    let bar = progress::bar(truths.len(), "asking");
+    let index = args.place.open(None)?;
     let options = QualityOptions { answers: args.limit.max(1), iou: args.iou, two_stage: args.two_stage.clone() };
-    let quality = Quality::of(&index, &truths, &options, &mut |done, _| bar.set_position(done as u64))?;
-    bar.finish_and_clear();
+    let quality = watched("asking", |progress| Quality::of(&index, &truths, &options, progress))?;
     if quality.queries == 0 {
         anyhow::bail!("{}: no query has a right answer among the videos of the index", args.truth);
     }

@@ -103,7 +103,7 @@ impl Command {
             Self::Rank(action) => rank::run(action),
             Self::Features(action) => features::run(&action),
             Self::Weights(action) => weights::run(&action),
-            Self::Index(action) => index::run(action),
+            Self::Index(action) => index::run(&action),
             Self::Search(args) => search::run(&args),
             Self::Serve(args) => serve::run(&args),
             Self::HumanCeiling(args) => human_ceiling::run(&args),

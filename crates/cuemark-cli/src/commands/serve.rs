@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use camino::Utf8PathBuf;
+use cuemark::IndexPlace;
 use cuemark_server::ServerOptions;
 
-use crate::commands::index::IndexArg;
 use crate::output::{Outcome, say};
 
 /// The variable that holds the token.
@@ -18,7 +18,7 @@ const TOKEN: &str = "CUEMARK_TOKEN";
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    index: IndexArg,
+    place: IndexPlace,
     /// Where to listen.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878")]
     listen: SocketAddr,
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let index = args.index.open(None)?;
+    let index = args.place.open(None)?;
     // From the environment, since everybody on the machine can read a command line.
     let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
     let options = ServerOptions { listen: args.listen, token, addable: args.allow_add.clone() };

@@ -192,14 +192,6 @@ impl EncodeError {
             _ => false,
         }
     }
-
-    /// The message with its causes, for lists of what was left out.
-    fn in_full(&self) -> String {
-        match self {
-            Self::Media(error) => error.in_full(),
-            other => other.to_string(),
-        }
-    }
 }
 
 #[cfg(test)]

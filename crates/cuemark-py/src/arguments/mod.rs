@@ -16,7 +16,7 @@ pub(crate) use arrays::{Floats, with_view};
 pub(crate) use predictions::{PredictionArgument, PredictionReading, ReadPredictions};
 pub(crate) use ratings::ratings;
 pub(crate) use reading::{TruthFlags, TruthReading};
-pub(crate) use scoring::{Scoring, ScoringFlags, words};
+pub(crate) use scoring::{ScoringFlags, words};
 pub(crate) use tables::{ColumnAnswers, Tables};
 pub(crate) use truth::TruthArgument;
 

@@ -1,9 +1,7 @@
 //! Which metrics in which conventions: the keyword arguments that stand for the flags of `cuemark eval`.
 
-use cuemark_core::Truth;
-use cuemark_metrics::{
-    Answers, Comparison, Grouping, MetricName, Order, Overrides, Plan, Preset, TruthSpans, parse_list, suitable,
-};
+use cuemark::{CheckedScoring, Scoring};
+use cuemark_metrics::{Order, Suppression};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -21,24 +19,13 @@ pub(crate) struct ScoringFlags<'a, 'py> {
     pub(crate) group_by: Option<&'a Bound<'py, PyAny>>,
 }
 
-/// The same, understood: every name exists.
-#[derive(Debug, Clone)]
-pub(crate) struct Scoring {
-    metrics: Option<Vec<MetricName>>,
-    preset: Option<Preset>,
-    overrides: Overrides,
-    groupings: Vec<Grouping>,
-}
-
 impl ScoringFlags<'_, '_> {
     /// Understands them, before any file is read.
     ///
     /// # Errors
     /// The first name or number that cannot be.
-    pub(crate) fn understand(&self) -> Result<Scoring> {
+    pub(crate) fn understand(&self) -> Result<CheckedScoring> {
         let names = self.metrics.map(|metrics| words(metrics, "metrics")).transpose()?;
-        let metrics = names.map(|names| parse_list(&names.join(","))).transpose()?;
-        let preset = self.preset.map(str::parse::<Preset>).transpose()?;
         let order = match self.order {
             None => None,
             Some("file") => Some(Order::File),
@@ -46,36 +33,16 @@ impl ScoringFlags<'_, '_> {
             Some(other) => return Err(Failure::argument("order", format!("`{other}` is not file or score"))),
         };
         let groups = self.group_by.map(|groups| words(groups, "group_by")).transpose()?.unwrap_or_default();
-        let mut groupings = Vec::new();
-        for name in groups.iter().flat_map(|names| names.split(',')).map(str::trim) {
-            groupings.push(Grouping::from_name(name).ok_or_else(|| {
-                let known: Vec<&str> = Grouping::ALL.into_iter().map(Grouping::name).collect();
-                Failure::argument("group_by", format!("`{name}` is not one of {}", known.join(", ")))
-            })?);
-        }
-        let overrides = Overrides {
+        let groups: Vec<&str> = groups.iter().flat_map(|names| names.split(',')).map(str::trim).collect();
+        let scoring = Scoring {
+            metrics: names.map(|names| names.join(",")),
+            preset: self.preset.map(str::to_owned),
             nms: self.nms.map(suppression).transpose()?,
             order,
-            comparison: self.strict.then_some(Comparison::Strict),
-            truth: self.clip_truth.then_some(TruthSpans::Clipped),
+            strict: self.strict,
+            clip_truth: self.clip_truth,
         };
-        Ok(Scoring { metrics, preset, overrides, groupings })
-    }
-}
-
-impl Scoring {
-    /// The plan for these files; without metrics or preset, the metrics that suit them.
-    pub(crate) fn plan(&self, truths: &[Truth], predictions: &dyn Answers) -> Plan {
-        let mut plan = match self.preset {
-            Some(preset) => Plan::preset(preset, self.metrics.clone(), self.overrides),
-            None => {
-                let metrics = self.metrics.clone().unwrap_or_else(|| suitable(truths, predictions));
-                Plan::plain(metrics, self.overrides)
-            }
-        };
-        plan.groupings.extend(&self.groupings);
-        plan.groupings.dedup();
-        plan
+        Ok(scoring.check(&groups)?)
     }
 }
 
@@ -99,18 +66,18 @@ pub(crate) fn words(object: &Bound<'_, PyAny>, argument: &str) -> Result<Vec<Str
 }
 
 /// A threshold, or `"none"`.
-fn suppression(object: &Bound<'_, PyAny>) -> Result<Option<f64>> {
+fn suppression(object: &Bound<'_, PyAny>) -> Result<Suppression> {
     if let Ok(text) = object.cast::<PyString>()
         && text.to_cow()? == "none"
     {
-        return Ok(None);
+        return Ok(Suppression::Off);
     }
-    let threshold = object.extract::<f64>().ok().filter(|threshold| (0.0..=1.0).contains(threshold));
     let problem = || {
         format!(
             "{} is not a threshold between 0 and 1, nor \"none\"",
             object.str().map_or_else(|_| "this".to_owned(), |text| text.to_string())
         )
     };
-    threshold.map(Some).ok_or_else(|| Failure::argument("nms", problem()))
+    let threshold = object.extract::<f64>().ok().and_then(|threshold| Suppression::above(threshold).ok());
+    threshold.ok_or_else(|| Failure::argument("nms", problem()))
 }

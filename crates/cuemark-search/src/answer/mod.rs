@@ -10,7 +10,6 @@
 mod background;
 mod calibration;
 mod explain;
-mod json;
 mod merge;
 mod question;
 mod reliability;
@@ -56,6 +55,13 @@ pub struct Answers {
     pub unknown_words: Vec<String>,
     /// How many of [`Answers::moments`] reach the question's least probability: 0 means that nothing is good enough.
     pub good: usize,
+}
+
+impl Answers {
+    /// The answers that reach the question's least probability, best first.
+    pub fn likely(&self) -> &[Answer] {
+        self.moments.get(..self.good).unwrap_or(&self.moments)
+    }
 }
 
 /// A moment that answers a question.

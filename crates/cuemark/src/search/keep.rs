@@ -1,7 +1,7 @@
 //! Keeping an index: what is in it, taking videos out, giving room back.
 
 use cuemark_core::{Progress, VideoId};
-use cuemark_search::{Manifest, Status, VideoEntry};
+use cuemark_search::{Compacted, Manifest, Marking, Settling, Status, Verified, VideoEntry};
 use serde::{Deserialize, Serialize};
 
 use super::IndexPlace;
@@ -109,8 +109,69 @@ pub struct CompactIndex {
 /// What a compaction gave back.
 #[derive(Debug, Clone, Serialize)]
 pub struct CompactedIndex {
-    /// Bytes.
-    pub freed: u64,
+    /// What was done.
+    #[serde(flatten)]
+    pub compacted: Compacted,
     /// The index afterwards.
     pub status: Status,
+}
+
+impl CompactIndex {
+    /// Opens the index and compacts it.
+    ///
+    /// # Errors
+    /// When the index cannot be written, or its engine leaves this to somebody else.
+    pub fn run(&self, progress: &Progress) -> Result<CompactedIndex> {
+        progress.phase("opening", 0);
+        let index = self.place.open(None)?;
+        progress.phase("compacting", 0);
+        Ok(CompactedIndex { compacted: index.compact(progress)?, status: index.engine().status()? })
+    }
+}
+
+/// Reads everything, compares it with its checksums, looks for the files.
+///
+/// Nothing is written unless `repair` says so, so this works on a read-only or full disk and beside a writer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "clap", derive(clap::Args))]
+pub struct VerifyIndex {
+    /// Which index.
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub place: IndexPlace,
+    /// Derive what makes search fast from scratch, and mark videos whose file has gone (they are not found any more) or
+    /// come back.
+    #[serde(default)]
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub repair: bool,
+}
+
+/// What a look at everything found.
+#[derive(Debug, Clone, Serialize)]
+pub struct VerifiedIndex {
+    /// Whether nothing is damaged.
+    pub sound: bool,
+    /// What is damaged, gone, back or changed.
+    pub verified: Verified,
+    /// The index afterwards.
+    pub status: Status,
+}
+
+impl VerifyIndex {
+    /// Opens the index and looks at all of it.
+    ///
+    /// # Errors
+    /// When the index cannot be read at all, or is to be repaired and cannot be written. Damage is no error but an answer.
+    pub fn run(&self, progress: &Progress) -> Result<VerifiedIndex> {
+        progress.phase("opening", 0);
+        let index = self.place.open(None)?;
+        progress.phase("reading", 0);
+        let faults = index.engine().verify(progress)?;
+        let verified = index.look_for_files(if self.repair { Marking::Mark } else { Marking::Look })?;
+        if self.repair {
+            index.settle(Settling::Anew, progress)?;
+        }
+        let verified = Verified { faults, ..verified };
+        Ok(VerifiedIndex { sound: verified.faults.is_empty(), verified, status: index.engine().status()? })
+    }
 }

@@ -6,10 +6,14 @@ mod create;
 mod found;
 mod keep;
 mod place;
+mod salvage;
 
 pub use add::{AddVideos, AddedVideos, Videos};
 pub use ask::{Ask, Asking, parse_moment, parse_span};
 pub use create::{CreateIndex, CreatedIndex};
 pub use found::{Found, FoundConcept, FoundMoment, FoundWord, Shown};
-pub use keep::{CompactIndex, CompactedIndex, DescribeIndex, DescribedIndex, RemoveVideos, RemovedVideos};
+pub use keep::{
+    CompactIndex, CompactedIndex, DescribeIndex, DescribedIndex, RemoveVideos, RemovedVideos, VerifiedIndex, VerifyIndex,
+};
 pub use place::IndexPlace;
+pub use salvage::SalvageIndex;

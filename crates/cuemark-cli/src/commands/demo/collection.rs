@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{METRIC, Stage, world};
 use crate::output::say;
-use crate::progress::{self, shown};
+use crate::progress::shown;
 
 /// The split whose videos are indexed and whose queries are asked.
 const SPLIT: &str = "test-iid";
@@ -47,7 +47,7 @@ pub(super) fn index(stage: &mut Stage<'_>) -> anyhow::Result<()> {
         filmed => filmed,
     });
     let files = filmed?;
-    let added = add(&index, &files, &videos, &stop)?;
+    let added = add(&index, &files, &videos, &stage.progress)?;
     let status = index.engine().status()?;
     say(&format!(
         "  {cell} indexed {} moments of {} videos{}",
@@ -73,37 +73,12 @@ fn open_or_create(stage: &Stage<'_>, cell: &str, run: &Utf8Path) -> anyhow::Resu
     Ok(if is_ours { Index::open(&url, encoder)? } else { Index::create(&url, encoder, Overwrite::Force)? })
 }
 
-fn add(
-    index: &Index,
-    files: &[Utf8PathBuf],
-    videos: &[VideoId],
-    stop: &(dyn Fn() -> bool + Sync),
-) -> anyhow::Result<Added> {
-    let bar = progress::bar(videos.len(), "embedding");
-    let (options, progress) = (AddOptions { tags: vec![SPLIT.to_owned()] }, Progress::new());
-    let over = AtomicBool::new(false);
-    let added = std::thread::scope(|scope| {
-        let looking = scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
-                bar.set_position(progress.done() as u64);
-                if stop() {
-                    progress.stop();
-                }
-                std::thread::park_timeout(Duration::from_millis(100));
-            }
-        });
-        let added = if files.is_empty() {
-            index.add_stored(videos, &options, &progress)
-        } else {
-            index.add_files(files, &options, &progress)
-        };
-        over.store(true, Ordering::Relaxed);
-        looking.thread().unpark();
-        added
+fn add(index: &Index, files: &[Utf8PathBuf], videos: &[VideoId], progress: &Progress) -> anyhow::Result<Added> {
+    let options = AddOptions { tags: vec![SPLIT.to_owned()] };
+    let added = shown(progress, "embedding", || {
+        if files.is_empty() { index.add_stored(videos, &options, progress) } else { index.add_files(files, &options, progress) }
     })?;
-    bar.suspend(|| progress.heard().iter().for_each(|line| say(&format!("  {line}"))));
-    bar.finish_and_clear();
-    index.settle(Settling::WhenWorthIt, &Progress::new())?;
+    shown(progress, "making it fast", || index.settle(Settling::WhenWorthIt, progress))?;
     Ok(added)
 }
 

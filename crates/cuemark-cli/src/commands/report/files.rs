@@ -64,7 +64,7 @@ fn score(
     runs: &mut Runs,
     progress: &Progress,
 ) -> anyhow::Result<()> {
-    let predictions = args.predictions.read(path)?.answering(truths);
+    let predictions = args.predictions.read(&Source::new(path))?.answering(truths);
     note_faults(path, &predictions.rows);
     runs.add(Measure::default().run(about, truths, &predictions, progress)?, truths);
     Ok(())

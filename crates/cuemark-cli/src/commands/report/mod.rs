@@ -8,7 +8,7 @@ use camino::Utf8PathBuf;
 use cuemark_bench::report::{self, Report, ReportOptions, Runs, Verdict};
 use cuemark_formats::Overwrite;
 
-use crate::input::{Force, OptionalTruthArgs, PredictionArgs};
+use crate::input::{Force, OptionalTruthArgs};
 use crate::output::{self, Outcome, Print, percent};
 use crate::progress::watched;
 
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     truth: OptionalTruthArgs,
     #[command(flatten)]
-    predictions: PredictionArgs,
+    predictions: cuemark::PredictionReading,
     /// A dataset: its section with `--root`, its published figures beside the scores of `--pred`.
     #[arg(long, value_name = "NAME")]
     dataset: Option<String>,
