@@ -114,7 +114,7 @@ fn a_spinning_ball_shows_in_its_motion_and_not_in_its_shape() {
     standing.events.clear();
     let view = |film: &Film| {
         let frames: Vec<Frame> = Camera::new(1, 0.0, 0).shoot(film, Rng::new(1)).take(6).collect();
-        ClipView::of(&frames)
+        ClipView::of(&frames.iter().map(Frame::picture).collect::<Vec<_>>())
     };
     let (spinning, standing) = (view(&spinning), view(&standing));
     let differences: Vec<f32> = (spinning.seen(Strength::Motion).iter())
