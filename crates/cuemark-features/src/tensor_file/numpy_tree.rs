@@ -32,7 +32,8 @@ pub(super) fn read(bytes: &[u8], tensors: &mut Collected<'_>) -> Result<(), Faul
                 };
                 tensors.meter.charge(waits(path.len() + 1 + number.len() + text.len()))?;
                 let joint = if path.is_empty() { "" } else { "/" };
-                waiting.push((format!("{path}{joint}{number}{text}"), *value, depth + 1));
+                // Not `format!`, which leaves as much room again at the end of a long path.
+                waiting.push(([path.as_str(), joint, &number, text].concat(), *value, depth + 1));
             }
         } else if let Some((layout, place)) = array(&pickle, id) {
             let numbers = bytes.get(place).unwrap_or_default();

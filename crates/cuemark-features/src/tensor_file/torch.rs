@@ -164,7 +164,8 @@ fn views_below<'p>(
             for (key, value) in entries.iter().rev() {
                 let Some(key) = pickle.text(*key) else { continue };
                 meter.charge(waits(name.len() + 1 + key.len()))?;
-                let name = if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };
+                // Not `format!`, which leaves as much room again at the end of a long name.
+                let name = if name.is_empty() { key.to_owned() } else { [name.as_str(), ".", key].concat() };
                 waiting.push((name, *value, depth + 1));
             }
         }
