@@ -9,6 +9,7 @@ use cuemark_tensor::{DType, Device, Tensor};
 use crate::Result;
 use crate::examples::{Example, Examples};
 use crate::footage::{Clips, Footage};
+use crate::highlights::joint_targets;
 use crate::negatives::Candidates;
 use crate::similar::Similar;
 
@@ -44,10 +45,15 @@ impl Batches {
             None => None,
         };
         let positives = positives(&list, &videos, &of_query, &self.answering);
-        let targets = self.input.spans.then(|| Targets { positives, ..targets(&list, &of_query, &clips) });
+        let mut targets = self.input.spans.then(|| Targets { positives, ..targets(&list, &of_query, &clips) });
+        if let Some(targets) = targets.as_mut().filter(|_| self.input.joint) {
+            let pairs: Vec<(&Example, &Clips)> =
+                list.iter().zip(&of_query).map(|(example, place)| (*example, &*clips[*place])).collect();
+            targets.joint = Some(joint_targets(&pairs));
+        }
         Ok(Batch {
             videos: video_batch(ids, &clips)?,
-            queries: query_batch(&list, of_query)?,
+            queries: self.footage.with_query_features(query_batch(&list, of_query)?)?,
             targets,
             other_videos,
             similarity,
@@ -105,11 +111,15 @@ pub(crate) fn video_batch(ids: Vec<VideoId>, clips: &[Arc<Clips>]) -> Result<Vid
         Some(first) => Some(stacked(&mut clips.iter().filter_map(|clips| clips.subtitle.as_ref()), first.width())?),
         None => None,
     };
+    let audio = match clips.first().and_then(|clips| clips.audio.as_ref()) {
+        Some(first) => Some(stacked(&mut clips.iter().filter_map(|clips| clips.audio.as_ref()), first.width())?),
+        None => None,
+    };
     Ok(VideoBatch {
         ids,
         visual: stacked(&mut clips.iter().map(|clips| &clips.visual), width)?,
         subtitle,
-        audio: None,
+        audio,
         mask: mask(&lengths, longest)?,
         lengths,
         durations: clips.iter().map(|clips| clips.covered).collect(),
@@ -215,6 +225,9 @@ mod tests {
             phrases: Vec::new(),
             span: None,
             relevance: 1.0,
+            windows: Vec::new(),
+            rated: None,
+            said: 1,
         }
     }
 

@@ -125,9 +125,12 @@ impl Embedder {
                 video: 0,
                 words: numbers(&read.words),
                 phrases: read.phrases.iter().map(|range| numbers(&read.words[range.clone()])).collect(),
+                said: read.words.len(),
                 parse: read.parse,
                 span: None,
                 relevance: 1.0,
+                windows: Vec::new(),
+                rated: None,
             };
             let queries = self.trained.ready_queries(&query_batch(&[&example], vec![0])?)?;
             all.extend(rows(&self.bi_encoder()?.embed_queries(&queries)?)?);
@@ -182,6 +185,7 @@ impl Embedder {
         std::sync::Arc::new(Clips {
             visual: resample.apply(&self.input.normalise.apply(part)),
             subtitle: None,
+            audio: None,
             start: stretch.first as f64 * clip.seconds(),
             covered: seen as f64 * clip.seconds(),
         })

@@ -1,6 +1,6 @@
 //! Queries with their videos and spans, ready to be put into batches.
 
-use cuemark_core::{GradedMoment, QueryId, Rng, Span, Split, Truth, VideoId};
+use cuemark_core::{GradedMoment, Highlights, QueryId, Rng, Span, Split, Truth, VideoId};
 use cuemark_text::{Parse, Vocabulary};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -37,6 +37,12 @@ pub(crate) struct Example {
     pub(crate) span: Option<Span>,
     /// How relevant that moment is, in 0..1.
     pub(crate) relevance: f32,
+    /// Every right moment of this video, for models that learn from all of them; else none.
+    pub(crate) windows: Vec<Span>,
+    /// What people think of its clips, for models that learn from it.
+    pub(crate) rated: Option<Highlights>,
+    /// How many words the query has.
+    pub(crate) said: usize,
 }
 
 /// Moments that no answer of the model could meet.
@@ -106,10 +112,15 @@ impl Examples {
     pub(crate) fn for_training(mut self, footage: &Footage, shortest: f64, split: &str) -> Result<Self> {
         let mut kept = Vec::with_capacity(self.list.len());
         let all = self.list.len();
-        for example in std::mem::take(&mut self.list) {
+        for mut example in std::mem::take(&mut self.list) {
             let Some(span) = example.span else { continue };
             let clips = footage.whole(&self.videos[example.video])?;
-            if self.count_reach(span, clips.covered, shortest) {
+            if example.windows.is_empty() {
+                example.windows.push(span);
+            }
+            example.windows.retain(|window| self.count_reach(*window, clips.covered, shortest));
+            example.span = example.windows.first().copied();
+            if example.span.is_some() {
                 kept.push(example);
             }
         }
@@ -124,6 +135,32 @@ impl Examples {
         }
         self.list = kept;
         Ok(self)
+    }
+
+    /// Gives every example all right moments of its video and what people think of its clips.
+    ///
+    /// # Errors
+    /// For a query without a word, which such models cannot read.
+    pub(crate) fn with_windows(mut self, split: &Split) -> Result<Self> {
+        for example in &mut self.list {
+            let Some(truth) = split.queries.get(example.truth) else { continue };
+            let video = &self.videos[example.video];
+            let own = |moment: &&cuemark_core::Moment| moment.video == *video;
+            example.windows = truth.right().filter(own).map(|moment| moment.span).collect();
+            example.rated = truth.highlights.as_deref().cloned();
+        }
+        self.with_words()
+    }
+
+    /// Itself, when every query has a word.
+    ///
+    /// # Errors
+    /// For the first query without one.
+    pub(crate) fn with_words(self) -> Result<Self> {
+        match self.list.iter().find(|example| example.said == 0) {
+            Some(example) => Err(TrainError::Query { query: example.query.to_string(), problem: "has no word" }),
+            None => Ok(self),
+        }
     }
 
     /// Takes every span away, for models that learn without: which pairs there are is all that is left to learn from.
@@ -231,6 +268,9 @@ fn example(
         phrases: read.phrases.iter().map(phrase).collect(),
         span,
         relevance,
+        windows: Vec::new(),
+        rated: None,
+        said: read.words.len(),
     }
 }
 

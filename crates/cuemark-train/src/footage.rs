@@ -7,6 +7,9 @@ use cuemark_core::{ClipLen, VideoId};
 use cuemark_features::{
     Durations, FeatureSource, FeatureVariant, Features, Normalise, OpenOptions, Resample, RowTime, open,
 };
+use cuemark_models::QueryBatch;
+use cuemark_models::layers::real_steps;
+use cuemark_tensor::{DType, Device, Tensor};
 use rustc_hash::FxHashMap;
 
 use crate::{DataConfig, Result, TrainError};
@@ -21,7 +24,12 @@ const KEPT: usize = 4 << 30;
 pub(crate) struct Footage {
     source: Arc<dyn FeatureSource>,
     stream: String,
+    /// Streams whose rows stand beside those of the first.
+    beside: Vec<String>,
     subtitles: Option<String>,
+    audio: Option<String>,
+    /// The stream of word features, by query.
+    queries: Option<String>,
     normalise: Normalise,
     resample: Resample,
     variant: Option<FeatureVariant>,
@@ -36,6 +44,8 @@ pub(crate) struct Clips {
     pub(crate) visual: Features,
     /// One row per clip, zero where nothing is said.
     pub(crate) subtitle: Option<Features>,
+    /// One row per clip.
+    pub(crate) audio: Option<Features>,
     /// Where the first row begins, in **seconds** of the video.
     pub(crate) start: f64,
     /// **Seconds** that the rows cover.
@@ -78,13 +88,16 @@ impl Footage {
         };
         let source = open(&data.features(), &options)?;
         source.origin(&data.stream)?;
-        if let Some(subtitles) = &data.subtitles {
-            source.origin(subtitles)?;
+        for stream in data.beside.iter().chain(&data.subtitles).chain(&data.audio).chain(&data.queries) {
+            source.origin(stream)?;
         }
         Ok(Self {
             source,
             stream: data.stream.clone(),
+            beside: data.beside.clone(),
             subtitles: data.subtitles.clone(),
+            audio: data.audio.clone(),
+            queries: data.queries.clone(),
             normalise: Normalise::None,
             resample: Resample::Cut { rows: usize::MAX },
             variant: None,
@@ -105,8 +118,8 @@ impl Footage {
         self
     }
 
-    /// Widths of a clip's features and of its subtitle features, 0 when there are none.
-    pub(crate) fn widths(&self) -> Result<(usize, usize)> {
+    /// Widths of everything that clips and queries come with.
+    pub(crate) fn widths(&self) -> Result<Widths> {
         let width = |stream: &str| -> Result<usize> {
             let Some(first) = self.source.videos(stream).first().copied() else {
                 let path = self.source.origin(stream)?.path.to_owned();
@@ -118,7 +131,13 @@ impl Footage {
             };
             Ok(self.source.get(first, stream)?.width())
         };
-        Ok((width(&self.stream)?, self.subtitles.as_deref().map_or(Ok(0), width)?))
+        let optional = |stream: &Option<String>| stream.as_deref().map_or(Ok(0), width);
+        Ok(Widths {
+            visual: width(&self.stream)? + self.beside.iter().map(|stream| width(stream)).sum::<Result<usize>>()?,
+            subtitle: optional(&self.subtitles)?,
+            audio: optional(&self.audio)?,
+            words: self.queries.as_deref().map(width).transpose()?,
+        })
     }
 
     /// Where they are read from.
@@ -180,8 +199,8 @@ impl Footage {
             return Ok(Arc::clone(kept));
         }
         let clips = Arc::new(self.prepare(video, window)?);
-        let bytes =
-            4 * (clips.visual.data().len() + clips.subtitle.as_ref().map_or(0, |subtitle| subtitle.data().len()));
+        let others = [&clips.subtitle, &clips.audio].into_iter().flatten().map(|features| features.data().len());
+        let bytes = 4 * (clips.visual.data().len() + others.sum::<usize>());
         if self.bytes.fetch_add(bytes, Ordering::Relaxed) < KEPT {
             self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::clone(&clips));
         }
@@ -195,7 +214,7 @@ impl Footage {
             Some(variant) => variant.of(&whole, video, VARIANT_SEED),
             None => whole,
         };
-        let visual = cut(&whole, window);
+        let visual = self.beside(video, cut(&whole, window), window)?;
         if visual.rows() == 0 {
             let path = self.source.origin(&self.stream)?.path.to_owned();
             return Err(TrainError::Folder {
@@ -213,11 +232,98 @@ impl Footage {
                 Some(self.resample.apply(&self.normalise.apply(aligned)))
             }
         };
+        let audio = match &self.audio {
+            None => None,
+            Some(stream) => {
+                let sound = self.as_long(video, stream, visual.rows(), window)?;
+                Some(self.resample.apply(&self.normalise.apply(sound)))
+            }
+        };
+        // Several streams are normalised one by one before they stand side by side.
+        let visual = if self.beside.is_empty() { self.normalise.apply(visual) } else { visual };
         Ok(Clips {
-            visual: self.resample.apply(&self.normalise.apply(visual)),
+            visual: self.resample.apply(&visual),
             subtitle,
+            audio,
             start: window.first as f64 * clip,
             covered: seen as f64 * clip,
+        })
+    }
+}
+
+/// How wide the features of clips and queries are, 0 for those that there are none of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Widths {
+    pub(crate) visual: usize,
+    pub(crate) subtitle: usize,
+    pub(crate) audio: usize,
+    /// Of a word, where queries come with features of their own.
+    pub(crate) words: Option<usize>,
+}
+
+/// Rows by which streams of one video may differ: extractors round the last clip differently.
+const ROUNDING: usize = 1;
+
+impl Footage {
+    /// The rows of further streams beside those of the first.
+    fn beside(&self, video: &VideoId, first: Features, window: Window) -> Result<Features> {
+        if self.beside.is_empty() {
+            return Ok(first);
+        }
+        let rows = first.rows();
+        let mut sources = vec![self.normalise.apply(first)];
+        for stream in &self.beside {
+            sources.push(self.normalise.apply(self.as_long(video, stream, rows, window)?));
+        }
+        Ok(Features::beside(&sources))
+    }
+
+    /// The rows of another stream, as many as the clips: one missing at the end is repeated, one too many is dropped.
+    ///
+    /// # Errors
+    /// When they differ by more, which no rounding explains.
+    fn as_long(&self, video: &VideoId, stream: &str, rows: usize, window: Window) -> Result<Features> {
+        let whole = cut(&self.source.get(video, stream)?, Window { first: window.first, rows: window.rows });
+        let found = whole.rows();
+        if found.abs_diff(rows) > ROUNDING || found == 0 {
+            return Err(TrainError::Folder {
+                path: self.source.origin(stream)?.path.to_owned(),
+                problem: format!("video `{video}` has {found} rows of `{stream}` for {rows} of `{}`", self.stream),
+                hint: "extract both again from the same video, at the same rate",
+            });
+        }
+        let last = whole.row(found - 1).unwrap_or_default().to_vec();
+        let data: Vec<f32> =
+            whole.data().iter().chain(last.iter().cycle()).copied().take(rows * whole.width()).collect();
+        Ok(Features::new(rows, whole.width(), data).unwrap_or(whole))
+    }
+
+    /// The queries with word features of their own, where the run names a stream of them; rows are words.
+    pub(crate) fn with_query_features(&self, queries: QueryBatch) -> Result<QueryBatch> {
+        let Some(stream) = &self.queries else { return Ok(queries) };
+        let mut rows = Vec::with_capacity(queries.ids.len());
+        for query in &queries.ids {
+            let features = self.source.get(&VideoId::from(query.as_str()), stream)?;
+            if features.rows() == 0 {
+                return Err(TrainError::Query { query: query.to_string(), problem: "has no row of word features" });
+            }
+            rows.push(self.normalise.apply(features));
+        }
+        let longest = rows.iter().map(Features::rows).max().unwrap_or(0);
+        let width = rows.first().map_or(0, Features::width);
+        let mut data = Vec::with_capacity(rows.len() * longest * width);
+        for (number, features) in rows.iter().enumerate() {
+            data.extend_from_slice(features.data());
+            data.resize((number + 1) * longest * width, 0.0);
+        }
+        let lengths: Vec<usize> = rows.iter().map(Features::rows).collect();
+        let mask = real_steps(&lengths, longest, &Device::Cpu)?;
+        Ok(QueryBatch {
+            words: Tensor::from_vec(data, (rows.len(), longest, width), &Device::Cpu)?,
+            word_ids: Tensor::zeros((rows.len(), longest), DType::U32, &Device::Cpu)?,
+            lengths,
+            mask,
+            ..queries
         })
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Found {
     moments: Best<FoundMoment>,
     of_own: Best<FoundMoment>,
     videos: Best<(VideoId, f32)>,
+    /// For every clip of the query's own video the sum of its scores, and how many stretches it was seen in.
+    clips: Vec<(f64, usize)>,
 }
 
 impl Found {
@@ -46,7 +48,27 @@ impl Found {
         let own = own.or_else(|| truth.right().next().map(|moment| &moment.video));
         let moments = || Best::new(options.answers.saturating_mul(SPARE));
         let videos = Best::new(options.answers.max(VIDEOS));
-        Self { own: own.cloned(), moments: moments(), of_own: moments(), videos }
+        Self { own: own.cloned(), moments: moments(), of_own: moments(), videos, clips: Vec::new() }
+    }
+
+    /// The clips from `first` on have these scores. A clip that several stretches of a long video hold gets their mean.
+    pub(crate) fn rate_clips(&mut self, video: &VideoId, first: usize, scores: &[f32]) {
+        if self.own.as_ref() != Some(video) {
+            return;
+        }
+        if self.clips.len() < first + scores.len() {
+            self.clips.resize(first + scores.len(), (0.0, 0));
+        }
+        for ((sum, count), score) in self.clips[first..].iter_mut().zip(scores) {
+            *sum += f64::from(*score);
+            *count += 1;
+        }
+    }
+
+    /// One score per clip; `None` when nothing scored clips.
+    fn saliency(&self) -> Option<Vec<f64>> {
+        let mean = |(sum, count): &(f64, usize)| sum / (*count).max(1) as f64;
+        (!self.clips.is_empty()).then(|| self.clips.iter().map(mean).collect())
     }
 
     pub(crate) fn add(&mut self, moment: FoundMoment) {
@@ -110,8 +132,10 @@ pub(crate) fn predictions(
 ) -> Predictions {
     let (mut all, mut own, mut videos) = (Vec::new(), Vec::new(), Vec::new());
     for (truth, found) in truths.iter().zip(found) {
-        all.push(list(truth, moments(truth, found.moments, threshold, options.answers)));
-        own.push(list(truth, moments(truth, found.of_own, threshold, options.answers)));
+        let saliency = found.saliency();
+        let rated = |ranked: Vec<Prediction>| QueryPredictions { saliency: saliency.clone(), ..list(truth, ranked) };
+        all.push(rated(moments(truth, found.moments, threshold, options.answers)));
+        own.push(rated(moments(truth, found.of_own, threshold, options.answers)));
         videos.push(list(truth, ranked_videos(found.videos)));
     }
     if options.among != Among::Split {
@@ -160,6 +184,19 @@ fn ranked_videos(found: Best<(VideoId, f32)>) -> Vec<Prediction> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clip_that_two_stretches_hold_has_the_mean_of_their_scores() {
+        let mut truth = Truth::bare(cuemark_core::Query { id: "q".into(), text: "a dog".to_owned() });
+        truth.video = Some(cuemark_core::Video { id: "v".into(), duration: Some(10.0) });
+        let options = PredictOptions { answers: 1, batch: 1, among: Among::OwnVideo, window: None, variant: None };
+        let mut found = Found::of(&truth, &options);
+        assert_eq!(found.saliency(), None);
+        found.rate_clips(&"v".into(), 0, &[1.0, 2.0, 3.0]);
+        found.rate_clips(&"v".into(), 2, &[5.0, 7.0]);
+        found.rate_clips(&"other".into(), 0, &[9.0; 9]);
+        assert_eq!(found.saliency(), Some(vec![1.0, 2.0, 4.0, 7.0]));
+    }
 
     #[test]
     fn the_best_are_kept_however_many_came_and_ties_keep_their_order() {

@@ -12,6 +12,7 @@ mod examples;
 mod first_stage;
 mod footage;
 mod found;
+mod highlights;
 mod log;
 mod negatives;
 mod predict;

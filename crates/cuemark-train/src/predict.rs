@@ -117,6 +117,7 @@ impl Trained {
             }
             None => {
                 let examples = Examples::asking(split, reader, &self.vocabulary, asked)?;
+                let examples = if self.model.input().joint { examples.with_words()? } else { examples };
                 self.propose(&examples, footage, options, &mut ranked, progress)?;
             }
         }
@@ -146,15 +147,19 @@ impl Trained {
             let clips = chunk.iter().map(|ask| footage.clips(video(ask), ask.window)).collect::<Result<Vec<_>>>()?;
             let batch = Batch {
                 videos: video_batch(chunk.iter().map(|ask| video(ask).clone()).collect(), &clips)?,
-                queries: query_batch(&list, (0..chunk.len()).collect())?,
+                queries: footage.with_query_features(query_batch(&list, (0..chunk.len()).collect())?)?,
                 targets: None,
                 other_videos: None,
                 similarity: None,
                 negatives: None,
             };
-            let proposals = self.model.propose(&self.ready(&batch)?)?;
-            for (((ask, example), clips), proposals) in chunk.iter().zip(&list).zip(&clips).zip(proposals) {
+            let answers = self.model.answer(&self.ready(&batch)?)?;
+            let mut saliency = answers.saliency.unwrap_or_default().into_iter();
+            for (((ask, example), clips), proposals) in chunk.iter().zip(&list).zip(&clips).zip(answers.proposals) {
                 let found = &mut ranked[example.truth];
+                if let Some(scores) = saliency.next() {
+                    found.rate_clips(video(ask), ask.window.first, &scores);
+                }
                 for proposal in self.kept(&proposals, options) {
                     found.see_video(video(ask), proposal.score);
                     found.add(FoundMoment::new(video(ask), clips, proposal));

@@ -53,6 +53,15 @@ pub struct DataConfig {
     /// The stream of subtitle features, in the same store; left out: models run without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subtitles: Option<String>,
+    /// Further streams of clip features, in the same store, whose rows stand beside those of `stream`. Default: none
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<String>,
+    /// The stream of audio features, in the same store; left out: models run without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio: Option<String>,
+    /// The stream of word features, in the same store, one row per word under the query's id. Left out: word vectors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queries: Option<String>,
     /// Seconds per row, for layouts that do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip_length: Option<f64>,

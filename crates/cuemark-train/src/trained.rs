@@ -98,15 +98,25 @@ impl Trained {
             Weights::Fresh => Params::seeded(run.train.seed, device),
         };
         let words = word_table(&run, &vocabulary, &params, fresh)?;
-        let (visual, subtitle) = footage.widths()?;
-        let (_, width) = words.vectors().dims2()?;
+        let widths = footage.widths()?;
+        let width = match widths.words {
+            Some(width) => width,
+            None => words.vectors().dims2()?.1,
+        };
         let ids: Vec<u32> = verbs.iter().map(|verb| vocabulary.id(verb)).collect();
         let verb_vectors = if ids.is_empty() {
             None
         } else {
             Some(words.vectors().detach().index_select(&Tensor::new(ids, device)?, 0)?)
         };
-        let given = Given { visual, subtitle, audio: 0, words: width, vocabulary: vocabulary.len(), verbs: verb_vectors };
+        let given = Given {
+            visual: widths.visual,
+            subtitle: widths.subtitle,
+            audio: widths.audio,
+            words: width,
+            vocabulary: vocabulary.len(),
+            verbs: verb_vectors,
+        };
         let model = (card.build)(&run.settings, &given, params.builder())?;
         let trained = Self { run, card, model, params, words, vocabulary, verbs, device: device.clone(), note: None };
         if fresh {
@@ -156,6 +166,9 @@ impl Trained {
     /// The queries on the model's device, word vectors looked up.
     pub(crate) fn ready_queries(&self, queries: &QueryBatch) -> Result<QueryBatch> {
         let queries = queries.to_device(&self.device)?;
+        if queries.words.dim(2)? > 0 {
+            return Ok(queries); // they came with features of their own
+        }
         let words = self.words.look_up(&queries.word_ids, &queries.mask)?;
         Ok(QueryBatch { words, ..queries })
     }

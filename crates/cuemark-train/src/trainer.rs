@@ -149,6 +149,7 @@ impl<'a> Session<'a> {
         let reader = trained.reader(&train.queries)?;
         let shortest = 1.0 / input.resample.rows().max(1) as f64;
         let examples = Examples::of(&train, &reader, &trained.vocabulary)?;
+        let examples = if input.joint { examples.with_windows(&train)? } else { examples };
         let examples = if input.spans {
             examples.for_training(&footage, shortest, &train.name)?
         } else {

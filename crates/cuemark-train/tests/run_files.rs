@@ -25,7 +25,7 @@ fn every_run_file_reads_and_its_model_builds() {
         assert_eq!(path.parent().unwrap().file_name(), Some(run.model.as_str()), "{path}");
         let card = registry::find(&run.model).unwrap();
         let verbs = Tensor::zeros((80, 300), DType::F32, &Device::Cpu).unwrap();
-        let given = Given { visual: 500, subtitle: 768, words: 300, vocabulary: 1000, verbs: Some(verbs) };
+        let given = Given { visual: 500, subtitle: 768, audio: 0, words: 300, vocabulary: 1000, verbs: Some(verbs) };
         (card.build)(&run.settings, &given, Params::counted().builder())
             .unwrap_or_else(|error| panic!("{path}: {error}"));
     }
