@@ -1,5 +1,6 @@
 //! Every model, found by name.
 
+use cuemark_core::nearest::nearest;
 use crate::{ModelCard, ModelError, Result, zoo};
 
 /// Every model, in the order the documentation lists them: one line per file or folder in `zoo/`.
@@ -46,9 +47,6 @@ pub static MODELS: &[&ModelCard] = &[
 /// When there is none; the error knows the nearest name.
 pub fn find(name: &str) -> Result<&'static ModelCard> {
     MODELS.iter().find(|card| card.name == name).copied().ok_or_else(|| {
-        let wanted = name.to_lowercase();
-        let near = MODELS.iter().map(|card| (strsim::jaro_winkler(card.name, &wanted), card.name));
-        let nearest = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.75).map(|(_, name)| name);
-        ModelError::Unknown { name: name.to_owned(), nearest }
+        ModelError::Unknown { name: name.to_owned(), nearest: nearest(name, MODELS.iter().map(|card| card.name)) }
     })
 }
