@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use cuemark_core::nearest::nearest;
 use cuemark_core::Task;
+use cuemark_core::nearest::nearest;
 
 use crate::{EvalError, Group, Grouping, HighlightLevel, LengthRange};
 

@@ -1,7 +1,7 @@
 //! Every model, found by name.
 
-use cuemark_core::nearest::nearest;
 use crate::{ModelCard, ModelError, Result, zoo};
+use cuemark_core::nearest::nearest;
 
 /// Every model, in the order the documentation lists them: one line per file or folder in `zoo/`.
 pub static MODELS: &[&ModelCard] = &[
@@ -46,7 +46,8 @@ pub static MODELS: &[&ModelCard] = &[
 /// # Errors
 /// When there is none; the error knows the nearest name.
 pub fn find(name: &str) -> Result<&'static ModelCard> {
-    MODELS.iter().find(|card| card.name == name).copied().ok_or_else(|| {
-        ModelError::Unknown { name: name.to_owned(), nearest: nearest(name, MODELS.iter().map(|card| card.name)) }
+    MODELS.iter().find(|card| card.name == name).copied().ok_or_else(|| ModelError::Unknown {
+        name: name.to_owned(),
+        nearest: nearest(name, MODELS.iter().map(|card| card.name)),
     })
 }

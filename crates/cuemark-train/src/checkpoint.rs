@@ -83,7 +83,6 @@ pub(crate) fn load(path: &Utf8Path, device: &Device) -> Result<(HashMap<String, 
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 

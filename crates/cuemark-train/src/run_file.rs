@@ -1,8 +1,8 @@
 //! What is trained on what, and how: the TOML file that a run starts from.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::nearest::nearest;
 use cuemark_core::Advice;
+use cuemark_core::nearest::nearest;
 use cuemark_formats::Source;
 use cuemark_metrics::{MetricName, parse_list};
 use cuemark_tensor::Precision;
@@ -454,7 +454,6 @@ fn set(table: &mut Table, over: &Override) -> Result<()> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_core::Advise as _;
 

@@ -7,7 +7,7 @@ use cuemark_formats::{Source, cuemark_jsonl};
 use serde::{Deserialize, Serialize};
 
 use crate::make::WorldReport;
-use crate::{GradeAgreement, AuditFigure, PoolQuality, Result, SPLITS, WorldLog, layout, oracle, quality, relevance};
+use crate::{AuditFigure, GradeAgreement, PoolQuality, Result, SPLITS, WorldLog, layout, oracle, quality, relevance};
 
 /// What an audit found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

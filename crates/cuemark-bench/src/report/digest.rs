@@ -1,7 +1,7 @@
 //! Digests by which evaluations of the same queries find each other and their truth file.
 
-use cuemark_core::digest::hex;
 use cuemark_core::Truth;
+use cuemark_core::digest::hex;
 use sha2::{Digest as _, Sha256};
 
 /// Everything that a truth file of ours would say, texts included.

@@ -10,7 +10,7 @@ use cuemark_protocols::ranked::candidates::{self, Candidate, CandidateSettings};
 use cuemark_protocols::splits;
 use cuemark_text::similarity::Tfidf;
 use cuemark_world::{
-    CandidateGrades, AuditFigure, PoolQuality, Reels, WorldLog, WorldOptions, grade_candidates, pool_quality,
+    AuditFigure, CandidateGrades, PoolQuality, Reels, WorldLog, WorldOptions, grade_candidates, pool_quality,
 };
 use serde_json::json;
 
@@ -188,7 +188,8 @@ fn as_prediction(candidate: &Candidate) -> Prediction {
 }
 
 fn audit_text(dir: &Utf8Path, world: &cuemark_world::AuditReport, made: &Constructed) -> String {
-    let with_interval = |i: &AuditFigure| format!("{} ({} – {})", percent(i.value), percent(i.interval.low), percent(i.interval.high));
+    let with_interval =
+        |i: &AuditFigure| format!("{} ({} – {})", percent(i.value), percent(i.interval.low), percent(i.interval.high));
     let mut rows: Vec<Vec<String>> = world
         .oracle
         .iter()

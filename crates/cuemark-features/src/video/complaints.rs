@@ -65,7 +65,6 @@ fn without_origin(line: &str) -> &str {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 

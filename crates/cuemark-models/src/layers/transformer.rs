@@ -65,7 +65,6 @@ impl FeedForward {
 impl EncoderLayer {
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(size: TransformerSize, vb: VarBuilder) -> Result<Self> {
         let norm = |name: &str| LayerNorm::new(size.width, EPS, vb.pp(name));
         Ok(Self {
@@ -94,7 +93,6 @@ impl EncoderLayer {
 impl DecoderLayer {
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(size: TransformerSize, vb: VarBuilder) -> Result<Self> {
         let norm = |name: &str| LayerNorm::new(size.width, EPS, vb.pp(name));
         Ok(Self {

@@ -109,7 +109,6 @@ fn assign(costs: &[Vec<f64>]) -> Vec<usize> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use candle_core::Tensor;
     use cuemark_core::Rng;
