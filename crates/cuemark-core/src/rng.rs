@@ -16,7 +16,7 @@ impl Rng {
     /// An independent stream of the same seed for a named purpose, so that adding draws in one place moves none elsewhere.
     pub fn stream(seed: u64, purpose: &str) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        rng.set_stream(fnv1a(purpose.as_bytes()));
+        rng.set_stream(crate::digest::fnv1a(purpose.as_bytes()));
         Self(rng)
     }
 
@@ -83,10 +83,6 @@ impl Rng {
             items.swap(last, self.below(last + 1));
         }
     }
-}
-
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

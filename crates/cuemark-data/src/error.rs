@@ -1,6 +1,7 @@
 //! What can go wrong between a dataset's name and its rows.
 
 use camino::Utf8PathBuf;
+use cuemark_core::nearest::nearest;
 use cuemark_core::{Advice, Advise};
 use cuemark_formats::ReadError;
 
@@ -51,7 +52,7 @@ impl Advise for DataError {
     fn advice(&self) -> Option<Advice> {
         match self {
             Self::Read(error) => error.advice(),
-            Self::UnknownName { name, known, .. } => Some(match nearest(name, known) {
+            Self::UnknownName { name, known, .. } => Some(match nearest(name, known.iter().map(String::as_str)) {
                 Some(near) => Advice::nearest(near),
                 None => format!("known names: {}", known.join(", ")).into(),
             }),
@@ -68,14 +69,4 @@ impl Advise for DataError {
             Self::NoQueries { .. } => Some("check that this is the file you meant".into()),
         }
     }
-}
-
-/// The known name that looks most like `name`, unless none does.
-fn nearest<'a>(name: &str, known: &'a [String]) -> Option<&'a str> {
-    known
-        .iter()
-        .map(|candidate| (strsim::jaro_winkler(&name.to_lowercase(), candidate), candidate.as_str()))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate)
 }

@@ -1,6 +1,7 @@
 //! What a person may have meant by a video that is not there.
 
 use cuemark_core::VideoId;
+use cuemark_core::nearest::likeness;
 
 /// At most this many are named.
 const NAMED: usize = 3;
@@ -14,7 +15,7 @@ pub(crate) fn near(video: &VideoId, present: &[&VideoId]) -> Vec<VideoId> {
             let name = other.as_str();
             // Prefixes and file endings are what people leave out most.
             let contained = !wanted.is_empty() && !name.is_empty() && (name.contains(wanted) || wanted.contains(name));
-            (if contained { 1.0 } else { strsim::jaro_winkler(wanted, name) }, *other)
+            (if contained { 1.0 } else { likeness(wanted, name) }, *other)
         })
         .filter(|(like, _)| *like > 0.85)
         .collect();

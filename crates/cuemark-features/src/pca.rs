@@ -128,7 +128,7 @@ impl Pca {
         for number in self.mean.iter().chain(&self.components) {
             hash.update(number.to_le_bytes());
         }
-        hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        cuemark_core::digest::hex(&hash.finalize()[..8])
     }
 
     /// Writes it to a safetensors file: `mean`, `components`, `variances`.

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::fault::shorten;
 use crate::{Result, Source};
+use cuemark_core::nearest::nearest;
 use cuemark_core::{Advice, Advise};
 
 /// The layouts of prediction files, one module each.
@@ -65,10 +66,9 @@ pub struct UnknownFormat {
 impl Advise for UnknownFormat {
     /// The nearest name, where one is near, and all of them otherwise.
     fn advice(&self) -> Option<Advice> {
-        let near = |format: &PredictionFormat| strsim::damerau_levenshtein(format.name(), &self.name);
-        Some(match PredictionFormat::ALL.into_iter().min_by_key(near) {
-            Some(nearest) if near(&nearest) <= 1 + nearest.name().len() / 3 => Advice::nearest(nearest.name()),
-            _ => format!("there are {}", PredictionFormat::names()).into(),
+        Some(match nearest(&self.name, PredictionFormat::ALL.map(PredictionFormat::name)) {
+            Some(near) => Advice::nearest(near),
+            None => format!("there are {}", PredictionFormat::names()).into(),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! Confidence intervals by resampling queries.
 
+use cuemark_core::stats::{Interval, percentiles};
 use cuemark_core::{Progress, Rng, Stopped};
 use rayon::prelude::*;
 
@@ -20,15 +21,6 @@ impl Default for Bootstrap {
     fn default() -> Self {
         Self { level: 0.95, resamples: 10_000, seed: 0 }
     }
-}
-
-/// Where a metric's true mean plausibly lies.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
-    /// Lower bound, a fraction.
-    pub low: f64,
-    /// Upper bound, a fraction.
-    pub high: f64,
 }
 
 /// Percentile bootstrap over queries, one interval per column.
@@ -72,13 +64,8 @@ pub(crate) fn resampled_means(
 
 /// The interval that holds `level` of `means`, which are put in order.
 pub(crate) fn percentile_interval(means: &mut [f64], level: f64) -> Interval {
-    if means.is_empty() {
-        return Interval { low: 0.0, high: 0.0 };
-    }
-    means.sort_unstable_by(f64::total_cmp);
     let tail = (1.0 - level.clamp(0.0, 1.0)) / 2.0;
-    let at = |fraction: f64| means[((fraction * (means.len() - 1) as f64).round() as usize).min(means.len() - 1)];
-    Interval { low: at(tail), high: at(1.0 - tail) }
+    percentiles(means, [tail, 1.0 - tail]).unwrap_or(Interval { low: 0.0, high: 0.0 })
 }
 
 /// Scores by query, so that one drawn query adds to all columns at once; columns that leave queries out have a second

@@ -27,8 +27,9 @@ mod step;
 mod suitable;
 
 pub use answers::{Answer, Answers, Lists};
-pub use bootstrap::{Bootstrap, Interval, intervals};
+pub use bootstrap::{Bootstrap, intervals};
 pub use compare::{Comparison as PairedComparison, compare};
+pub use cuemark_core::stats::Interval;
 pub use didemo::{average_rank, chunk_miou};
 pub use discounted_recall::{WhichHit, discounted_recall_at};
 pub use error::EvalError;

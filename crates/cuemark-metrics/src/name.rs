@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use cuemark_core::Task;
+use cuemark_core::nearest::nearest;
 
 use crate::{EvalError, Group, Grouping, HighlightLevel, LengthRange};
 
@@ -129,11 +130,8 @@ impl FromStr for MetricName {
     /// ```
     fn from_str(name: &str) -> Result<Self, EvalError> {
         let unknown = |problem: &str| {
-            let near = EXAMPLES.iter().max_by(|a, b| {
-                let alike = |example: &str| strsim::jaro_winkler(name, example);
-                alike(a).total_cmp(&alike(b))
-            });
-            let nearest = near.filter(|example| **example != name).map(|example| (*example).to_owned());
+            let near = nearest(name, EXAMPLES.iter().copied());
+            let nearest = near.filter(|example| *example != name).map(str::to_owned);
             EvalError::UnknownMetric { name: name.to_owned(), problem: problem.to_owned(), nearest }
         };
         let (base, part) = match name.split_once('/') {

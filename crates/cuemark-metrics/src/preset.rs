@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use cuemark_core::nearest::nearest;
 use cuemark_core::{Iou, Nms};
 
 use crate::name::MAP_THRESHOLDS;
@@ -168,9 +169,8 @@ impl FromStr for Preset {
 
     fn from_str(name: &str) -> Result<Self, EvalError> {
         Self::ALL.into_iter().find(|preset| preset.name() == name).ok_or_else(|| {
-            let near = Self::ALL.into_iter().map(|preset| (strsim::jaro_winkler(name, preset.name()), preset));
-            let near = near.filter(|(alike, _)| *alike > 0.7).max_by(|a, b| a.0.total_cmp(&b.0));
-            EvalError::UnknownPreset { name: name.to_owned(), nearest: near.map(|(_, preset)| preset.to_string()) }
+            let nearest = nearest(name, Self::ALL.into_iter().map(Self::name)).map(str::to_owned);
+            EvalError::UnknownPreset { name: name.to_owned(), nearest }
         })
     }
 }

@@ -118,7 +118,6 @@ pub(crate) fn merge(answers: Vec<Answer>, places: &[usize], ask: &Ask) -> Found 
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_core::NormSpan;
     use cuemark_tensor::{Device, Tensor};

@@ -4,6 +4,9 @@
 //! A [`Model`] reads a [`Batch`] and gives a [`Loss`] to train on or ranked [`Proposal`]s to answer with. It knows no
 //! files, no seconds and no metrics: the trainer brings the features, and evaluators read what it predicted.
 
+// candle's constructors take the `VarBuilder` by value, and so do all of ours: a caller writes `vb.pp("name")` for either.
+#![allow(clippy::needless_pass_by_value)]
+
 mod batch;
 mod card;
 pub mod check;

@@ -1,6 +1,7 @@
 //! Every model, found by name.
 
 use crate::{ModelCard, ModelError, Result, zoo};
+use cuemark_core::nearest::nearest;
 
 /// Every model, in the order the documentation lists them: one line per file or folder in `zoo/`.
 pub static MODELS: &[&ModelCard] = &[
@@ -53,10 +54,8 @@ pub static MODELS: &[&ModelCard] = &[
 /// # Errors
 /// When there is none; the error knows the nearest name.
 pub fn find(name: &str) -> Result<&'static ModelCard> {
-    MODELS.iter().find(|card| card.name == name).copied().ok_or_else(|| {
-        let wanted = name.to_lowercase();
-        let near = MODELS.iter().map(|card| (strsim::jaro_winkler(card.name, &wanted), card.name));
-        let nearest = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.75).map(|(_, name)| name);
-        ModelError::Unknown { name: name.to_owned(), nearest }
+    MODELS.iter().find(|card| card.name == name).copied().ok_or_else(|| ModelError::Unknown {
+        name: name.to_owned(),
+        nearest: nearest(name, MODELS.iter().map(|card| card.name)),
     })
 }

@@ -1,5 +1,4 @@
 //! Small batches and a short training loop for the models' own tests.
-#![allow(clippy::unwrap_used)] // tests may panic
 
 use candle_nn::{AdamW, Optimizer as _, ParamsAdamW};
 use cuemark_core::{NormSpan, QueryId, Rng, VideoId};

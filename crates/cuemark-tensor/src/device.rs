@@ -85,7 +85,6 @@ pub(crate) fn rounds_to_bf16() -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 

@@ -76,7 +76,6 @@ impl CustomOp1 for Dropout {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use candle_core::{Device, Var};
 

@@ -201,7 +201,6 @@ impl SimpleBackend for Params {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 

@@ -67,7 +67,6 @@ impl Pass {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use candle_core::Device;
 

@@ -117,7 +117,6 @@ impl CustomOp2 for Times {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use candle_core::{Device, Var};
 

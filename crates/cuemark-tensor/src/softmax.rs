@@ -72,7 +72,6 @@ impl CustomOp2 for SoftmaxGradient {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use candle_core::{Device, Var};
 

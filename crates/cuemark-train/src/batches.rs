@@ -206,7 +206,6 @@ fn whole() -> NormSpan {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use camino::Utf8Path;
     use cuemark_core::Span;

@@ -162,7 +162,6 @@ pub(crate) fn parse(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 

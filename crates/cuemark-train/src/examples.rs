@@ -275,7 +275,6 @@ fn example(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_core::{Query, Relevance};
     use serde_json::json;

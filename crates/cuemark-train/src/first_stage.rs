@@ -44,7 +44,6 @@ impl FirstStage {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_core::{Extra, Prediction, Query, QueryPredictions, Span};
 

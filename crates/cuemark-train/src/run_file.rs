@@ -2,6 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::Advice;
+use cuemark_core::nearest::nearest;
 use cuemark_formats::Source;
 use cuemark_metrics::{MetricName, parse_list};
 use cuemark_tensor::Precision;
@@ -434,10 +435,9 @@ fn unknown_field(message: &str) -> Option<(&str, Vec<&str>)> {
 }
 
 fn unknown_key(path: &str, section: &str, unknown: &str, known: &[&str]) -> TrainError {
-    let nearest = known.iter().map(|key| (strsim::jaro_winkler(key, unknown), *key)).max_by(|a, b| a.0.total_cmp(&b.0));
-    let hint = match nearest {
-        Some((score, key)) if score > 0.7 => Advice::nearest(key),
-        _ => format!("known keys: {}", known.join(", ")).into(),
+    let hint = match nearest(unknown, known.iter().copied()) {
+        Some(key) => Advice::nearest(key),
+        None => format!("known keys: {}", known.join(", ")).into(),
     };
     let key = if section.is_empty() { unknown.to_owned() } else { format!("{section}.{unknown}") };
     TrainError::RunFile { path: path.to_owned(), problem: format!("unknown key `{key}`"), hint: Some(hint) }
@@ -463,7 +463,6 @@ fn set(table: &mut Table, over: &Override) -> Result<()> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_core::Advise as _;
 

@@ -128,7 +128,6 @@ pub(crate) fn frequent_verbs(train: &[Truth], vocabulary: &Vocabulary) -> Vec<St
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
     use cuemark_core::QueryId;

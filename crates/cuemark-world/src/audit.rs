@@ -7,7 +7,7 @@ use cuemark_formats::{Source, cuemark_jsonl};
 use serde::{Deserialize, Serialize};
 
 use crate::make::WorldReport;
-use crate::{GradeAgreement, Interval, PoolQuality, Result, SPLITS, WorldLog, layout, oracle, quality, relevance};
+use crate::{AuditFigure, GradeAgreement, PoolQuality, Result, SPLITS, WorldLog, layout, oracle, quality, relevance};
 
 /// What an audit found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,11 +47,11 @@ pub struct OracleGap {
     /// The metric.
     pub metric: String,
     /// On test-iid.
-    pub iid: Interval,
+    pub iid: AuditFigure,
     /// On test-ood.
-    pub ood: Interval,
+    pub ood: AuditFigure,
     /// Test-iid minus test-ood.
-    pub gap: Interval,
+    pub gap: AuditFigure,
 }
 
 /// Audits the world in folder `world`.
@@ -198,9 +198,9 @@ fn oracle_gaps(log: &WorldLog, iid: &Split, ood: &Split, seed: u64) -> Result<Ve
     let hits = |overlaps: &[f64], m: f64| overlaps.iter().map(|iou| f64::from(u8::from(*iou >= m))).collect::<Vec<_>>();
     let gap = |metric: &str, iid: &[f64], ood: &[f64]| OracleGap {
         metric: metric.to_owned(),
-        iid: Interval::of_mean(iid, seed),
-        ood: Interval::of_mean(ood, seed),
-        gap: Interval::of_difference(iid, ood, seed),
+        iid: AuditFigure::of_mean(iid, seed),
+        ood: AuditFigure::of_mean(ood, seed),
+        gap: AuditFigure::of_difference(iid, ood, seed),
     };
     Ok(vec![
         gap("R@1,IoU=0.5", &hits(&of_iid, 0.5), &hits(&of_ood, 0.5)),

@@ -1,5 +1,6 @@
 //! Clip features from spoken lines, as a viewer with subtitles has them.
 
+use cuemark_core::digest::fnv1a;
 use cuemark_core::{ClipLen, ClipRange};
 use cuemark_features::Features;
 
@@ -33,8 +34,7 @@ pub(crate) fn features(lines: &[Line], clip_len: ClipLen, clips: usize) -> Featu
 
 /// The word's place and sign (FNV-1a).
 fn place_of(word: &str) -> (usize, f32) {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let hash = word.bytes().fold(0xcbf2_9ce4_8422_2325, step);
+    let hash = fnv1a(word.as_bytes());
     ((hash % WIDTH as u64) as usize, if hash >> 63 == 0 { 1.0 } else { -1.0 })
 }
 

@@ -8,13 +8,13 @@
 //! [`make`] writes a world, [`audit`] checks one, [`oracle`] answers its queries from the log.
 
 mod audit;
+mod audit_figure;
 mod error;
 mod events;
 mod films;
 mod graded;
 mod grammar;
 mod hearing;
-mod intervals;
 mod layout;
 mod lexicon;
 mod log;
@@ -36,9 +36,9 @@ mod speech;
 mod stage;
 
 pub use audit::{AuditReport, LocationDistance, OracleGap, audit};
+pub use audit_figure::AuditFigure;
 pub use error::{Result, WorldError};
 pub use events::{Event, Film, Line, Place, Tempo, Verb, Way};
-pub use intervals::Interval;
 pub use layout::SPLITS;
 pub use log::WorldLog;
 pub use looks::{Colour, Look, Shape, Size};

@@ -3,7 +3,7 @@
 use cuemark_core::{GradedMoment, Moment, Predictions, Task, Truth, VideoId};
 use serde::{Deserialize, Serialize};
 
-use crate::{Interval, Result, WorldLog, relevance};
+use crate::{AuditFigure, Result, WorldLog, relevance};
 
 /// How well the positives of built pools agree with the known ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -11,9 +11,9 @@ pub struct PoolQuality {
     /// Pools looked at.
     pub pools: usize,
     /// Share of claimed positive videos that are right.
-    pub precision: Interval,
+    pub precision: AuditFigure,
     /// Share of right videos **in the pool** that were claimed.
-    pub recall: Interval,
+    pub recall: AuditFigure,
     /// Known positive videos that lie in a pool unclaimed: false negatives that would punish a right answer.
     pub unclaimed: usize,
 }
@@ -43,8 +43,8 @@ pub fn pool_quality(log: &WorldLog, pools: &[Truth]) -> Result<PoolQuality> {
     }
     Ok(PoolQuality {
         pools: pools.len(),
-        precision: Interval::wilson(right, claimed),
-        recall: Interval::wilson(right, known),
+        precision: AuditFigure::share(right, claimed),
+        recall: AuditFigure::share(right, known),
         unclaimed: known - right,
     })
 }
@@ -55,9 +55,9 @@ pub struct GradeAgreement {
     /// Moments compared.
     pub moments: usize,
     /// Share with exactly the known grade.
-    pub exact: Interval,
+    pub exact: AuditFigure,
     /// Share at most one level off.
-    pub within_one: Interval,
+    pub within_one: AuditFigure,
     /// Mean absolute difference in levels.
     pub mean_error: f64,
 }
@@ -78,9 +78,9 @@ pub fn grade_agreement(log: &WorldLog, truths: &[Truth]) -> Result<GradeAgreemen
     let within = |limit: f64| errors.iter().filter(|error| **error <= limit).count();
     Ok(GradeAgreement {
         moments: errors.len(),
-        exact: Interval::wilson(within(0.0), errors.len()),
-        within_one: Interval::wilson(within(1.0), errors.len()),
-        mean_error: crate::intervals::mean(&errors),
+        exact: AuditFigure::share(within(0.0), errors.len()),
+        within_one: AuditFigure::share(within(1.0), errors.len()),
+        mean_error: cuemark_core::stats::mean(&errors),
     })
 }
 
@@ -92,7 +92,7 @@ pub struct CandidateGrades {
     /// Candidates of each level, 0 to 4.
     pub by_grade: [usize; 5],
     /// Mean level over all candidates, with a bootstrap interval over queries of the mean per query.
-    pub mean: Interval,
+    pub mean: AuditFigure,
     /// Mean level by rank, in tens: ranks 1 to 10, 11 to 20 …
     pub mean_by_tens: Vec<f64>,
 }
@@ -120,12 +120,12 @@ pub fn grade_candidates(log: &WorldLog, candidates: &Predictions) -> Result<Cand
                 ten.push(f64::from(grade));
             }
         }
-        means.push(crate::intervals::mean(&grades));
+        means.push(cuemark_core::stats::mean(&grades));
     }
     Ok(CandidateGrades {
         queries: lists.len(),
         by_grade,
-        mean: Interval::of_mean(&means, 0),
-        mean_by_tens: tens.iter().map(|ten| crate::intervals::mean(ten)).collect(),
+        mean: AuditFigure::of_mean(&means, 0),
+        mean_by_tens: tens.iter().map(|ten| cuemark_core::stats::mean(ten)).collect(),
     })
 }

@@ -9,7 +9,7 @@ use cuemark_features::FeatureStore;
 use cuemark_formats::{Overwrite, Source, cuemark_jsonl};
 use cuemark_text::{ParseFile, ParseProvider};
 use cuemark_world::{
-    Interval, Reels, SPLITS, WorldLog, WorldOptions, audit, grade_agreement, grade_candidates, make, oracle,
+    AuditFigure, Reels, SPLITS, WorldLog, WorldOptions, audit, grade_agreement, grade_candidates, make, oracle,
     pool_quality,
 };
 
@@ -169,11 +169,11 @@ fn blind_guess(world: &Utf8Path, name: &str) -> Vec<f64> {
 #[test]
 fn a_blind_guess_has_a_gap_exactly_when_there_is_bias() {
     let (_guard, flat) = with_bias(0.0);
-    let gap = Interval::of_difference(&blind_guess(&flat, "test-iid"), &blind_guess(&flat, "test-ood"), 1);
+    let gap = AuditFigure::of_difference(&blind_guess(&flat, "test-iid"), &blind_guess(&flat, "test-ood"), 1);
     assert!(gap.holds_zero(), "{gap:?}");
     let (_guard, steep) = with_bias(1.0);
-    let gap = Interval::of_difference(&blind_guess(&steep, "test-iid"), &blind_guess(&steep, "test-ood"), 1);
-    assert!(gap.low > 0.15, "{gap:?}");
+    let gap = AuditFigure::of_difference(&blind_guess(&steep, "test-iid"), &blind_guess(&steep, "test-ood"), 1);
+    assert!(gap.interval.low > 0.15, "{gap:?}");
 }
 
 #[test]

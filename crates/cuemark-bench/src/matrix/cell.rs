@@ -103,5 +103,5 @@ impl Cell {
 fn print_of(value: &impl Serialize) -> String {
     // What is hashed has no map without an order and no number that JSON lacks.
     let text = serde_json::to_vec(value).unwrap_or_default();
-    Sha256::digest(&text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    cuemark_core::digest::hex(&Sha256::digest(&text)[..8])
 }

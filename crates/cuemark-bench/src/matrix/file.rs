@@ -450,10 +450,9 @@ fn broken(path: &str, line: usize, message: &str) -> BenchError {
 
 fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Advice {
     let known: Vec<&str> = known.collect();
-    let alike = |name: &&str| strsim::jaro_winkler(name, unknown);
-    match known.iter().max_by(|a, b| alike(a).total_cmp(&alike(b))) {
-        Some(name) if alike(name) > 0.7 => Advice::nearest(name),
-        _ => format!("known: {}", known.join(", ")).into(),
+    match cuemark_core::nearest::nearest(unknown, known.iter().copied()) {
+        Some(name) => Advice::nearest(name),
+        None => format!("known: {}", known.join(", ")).into(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Digests by which evaluations of the same queries find each other and their truth file.
 
 use cuemark_core::Truth;
+use cuemark_core::digest::hex;
 use sha2::{Digest as _, Sha256};
 
 /// Everything that a truth file of ours would say, texts included.
@@ -12,14 +13,14 @@ pub(super) fn of_truth(truths: &[Truth]) -> String {
         text(&mut hasher, truth.kind.as_deref().unwrap_or_default());
         hasher.update(truth.duration().unwrap_or(-1.0).to_le_bytes());
     }
-    hex(hasher)
+    print_of(hasher)
 }
 
 /// Ids, videos and moments: the same for every rewriting of the queries' texts.
 pub(super) fn of_pairing(truths: &[Truth]) -> String {
     let mut hasher = Sha256::new();
     truths.iter().for_each(|truth| feed(&mut hasher, truth));
-    hex(hasher)
+    print_of(hasher)
 }
 
 fn feed(hasher: &mut Sha256, truth: &Truth) {
@@ -41,6 +42,6 @@ fn text(hasher: &mut Sha256, text: &str) {
 }
 
 /// The first 128 bits.
-fn hex(hasher: Sha256) -> String {
-    hasher.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+fn print_of(hasher: Sha256) -> String {
+    hex(&hasher.finalize()[..16])
 }

@@ -10,7 +10,7 @@ use cuemark_protocols::ranked::candidates::{self, Candidate, CandidateSettings};
 use cuemark_protocols::splits;
 use cuemark_text::similarity::Tfidf;
 use cuemark_world::{
-    CandidateGrades, Interval, PoolQuality, Reels, WorldLog, WorldOptions, grade_candidates, pool_quality,
+    AuditFigure, CandidateGrades, PoolQuality, Reels, WorldLog, WorldOptions, grade_candidates, pool_quality,
 };
 use serde_json::json;
 
@@ -188,7 +188,8 @@ fn as_prediction(candidate: &Candidate) -> Prediction {
 }
 
 fn audit_text(dir: &Utf8Path, world: &cuemark_world::AuditReport, made: &Constructed) -> String {
-    let with_interval = |i: &Interval| format!("{} ({} – {})", percent(i.value), percent(i.low), percent(i.high));
+    let with_interval =
+        |i: &AuditFigure| format!("{} ({} – {})", percent(i.value), percent(i.interval.low), percent(i.interval.high));
     let mut rows: Vec<Vec<String>> = world
         .oracle
         .iter()
@@ -244,8 +245,8 @@ fn audit_text(dir: &Utf8Path, world: &cuemark_world::AuditReport, made: &Constru
         with_interval(&world.graded.within_one),
         thousands(world.graded.moments),
         made.candidates.mean.value,
-        made.candidates.mean.low,
-        made.candidates.mean.high,
+        made.candidates.mean.interval.low,
+        made.candidates.mean.interval.high,
         tens.join(", "),
         grades.join(", "),
     )

@@ -98,7 +98,6 @@ impl<'a> From<&'a Clips> for Part<'a> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 

@@ -224,7 +224,5 @@ pub fn fingerprint(tensors: &HashMap<String, Tensor>) -> Result<String> {
             hash.update(&bytes);
         }
     }
-    let digest = hash.finalize();
-    let hex: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("sha256:{hex}"))
+    Ok(format!("sha256:{}", cuemark_core::digest::hex(&hash.finalize()[..16])))
 }

@@ -257,7 +257,6 @@ pub fn trace_anchors(net: &impl AnchorNetwork, forward: &AnchorForward, fixture:
 
 /// What holds for every network of the family, on toy batches.
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 pub(crate) mod trial {
     use super::*;
     use crate::testing::{TOY, gap};

@@ -103,7 +103,6 @@ impl AnchorHead {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and when no anchor fits into the frames.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(settings: &AnchorSettings, frames: usize, width: usize, vb: VarBuilder) -> Result<Self> {
         let widths = settings.widths.len();
         let spread = |width: &f64| (settings.spread * (width - 1.0)) as f32;
@@ -320,7 +319,6 @@ fn largest(ious: &[f32]) -> f32 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{Device, Params};
 

@@ -26,7 +26,6 @@ impl MultiHead {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, or the width cannot be shared evenly.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(width: usize, heads: usize, vb: VarBuilder) -> Result<Self> {
         Self::drawn(width, heads, uniform(width), &vb)
     }
@@ -118,7 +117,6 @@ pub fn see_only(mask: &Tensor) -> Result<Tensor> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{Device, Params};
 

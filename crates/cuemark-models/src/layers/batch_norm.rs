@@ -31,7 +31,6 @@ impl BatchNorm {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(channels: usize, vb: VarBuilder) -> Result<Self> {
         Ok(Self {
             weight: vb.get_with_hints(channels, "weight", Init::Const(1.0))?,

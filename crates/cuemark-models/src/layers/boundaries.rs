@@ -91,7 +91,6 @@ pub fn nearest_clips(span: NormSpan, clips: usize) -> (usize, usize) {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_core::Rng;
 

@@ -109,7 +109,6 @@ pub fn probabilities(logits: &[f32]) -> Vec<f32> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 

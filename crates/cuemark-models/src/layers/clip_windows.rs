@@ -65,7 +65,6 @@ pub fn stream_moments(streams: &[Tensor], lengths: &[usize]) -> Result<Vec<Momen
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 

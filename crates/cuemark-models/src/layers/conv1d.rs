@@ -40,7 +40,6 @@ impl Conv1d {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(inputs: usize, outputs: usize, kernel: usize, steps: Steps, vb: VarBuilder) -> Result<Self> {
         let fan = uniform(inputs / steps.groups * kernel);
         let bias = Some(vb.get_with_hints(outputs, "bias", fan)?);
@@ -51,7 +50,6 @@ impl Conv1d {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // as above
     pub fn without_bias(inputs: usize, outputs: usize, kernel: usize, steps: Steps, vb: VarBuilder) -> Result<Self> {
         let fan = inputs / steps.groups * kernel;
         let weight = vb.get_with_hints((outputs, inputs / steps.groups, kernel), "weight", uniform(fan))?;
@@ -114,7 +112,6 @@ fn every(x: &Tensor, first: usize, stride: usize, length: usize) -> Result<Tenso
 ///
 /// # Errors
 /// When a parameter is missing or misshaped.
-#[allow(clippy::needless_pass_by_value)] // as above
 pub fn pointwise(inputs: usize, outputs: usize, axes: usize, vb: VarBuilder) -> Result<Linear> {
     let shape: Vec<usize> = [outputs, inputs].into_iter().chain(std::iter::repeat_n(1, axes)).collect();
     let weight = vb.get_with_hints(shape, "weight", uniform(inputs))?.reshape((outputs, inputs))?;
@@ -123,7 +120,6 @@ pub fn pointwise(inputs: usize, outputs: usize, axes: usize, vb: VarBuilder) -> 
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{Device, Params, Var};
 

@@ -68,7 +68,6 @@ impl DistilBert {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, or the heads do not divide the width.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(size: &DistilBertSize, words: usize, vb: VarBuilder) -> Result<Self> {
         if size.heads == 0 || !size.dim.is_multiple_of(size.heads) {
             candle_core::bail!("{} heads do not divide a width of {}", size.heads, size.dim);
@@ -144,7 +143,6 @@ impl Layer {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{Device, Params};
 

@@ -22,7 +22,6 @@ const INIT: Init = Init::Randn { mean: 0.0, stdev: 0.02 };
 ///
 /// # Errors
 /// When a parameter is missing or misshaped.
-#[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
 pub fn bert_linear(inputs: usize, outputs: usize, vb: VarBuilder) -> Result<Linear> {
     let bias = vb.get_with_hints(outputs, "bias", Init::Const(0.0))?;
     Ok(Linear::new(vb.get_with_hints((outputs, inputs), "weight", INIT)?, Some(bias)))
@@ -32,7 +31,6 @@ pub fn bert_linear(inputs: usize, outputs: usize, vb: VarBuilder) -> Result<Line
 ///
 /// # Errors
 /// When a parameter is missing or misshaped.
-#[allow(clippy::needless_pass_by_value)] // as above
 pub fn bert_linear_no_bias(inputs: usize, outputs: usize, vb: VarBuilder) -> Result<Linear> {
     Ok(Linear::new(vb.get_with_hints((outputs, inputs), "weight", INIT)?, None))
 }
@@ -41,7 +39,6 @@ pub fn bert_linear_no_bias(inputs: usize, outputs: usize, vb: VarBuilder) -> Res
 ///
 /// # Errors
 /// When the parameter is missing or misshaped.
-#[allow(clippy::needless_pass_by_value)] // as above
 pub fn bert_table(rows: usize, width: usize, vb: VarBuilder) -> Result<Tensor> {
     vb.get_with_hints((rows, width), "weight", INIT)
 }
@@ -59,7 +56,6 @@ impl InputProjection {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // as above
     pub fn new(inputs: usize, hidden: usize, dropout: f64, vb: VarBuilder) -> Result<Self> {
         let norm = LayerNorm::new(inputs, EPS, vb.pp("LayerNorm"))?;
         Ok(Self { norm, project: bert_linear(inputs, hidden, vb.pp("net.1"))?, dropout })
@@ -88,7 +84,6 @@ impl Positions {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // as above
     pub fn new(rows: usize, hidden: usize, dropout: f64, vb: VarBuilder) -> Result<Self> {
         let table = bert_table(rows, hidden, vb.pp("position_embeddings"))?;
         Ok(Self { table, norm: LayerNorm::new(hidden, EPS, vb.pp("LayerNorm"))?, dropout })
@@ -120,7 +115,6 @@ impl Heads {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and when the heads do not divide the channels.
-    #[allow(clippy::needless_pass_by_value)] // as above
     pub fn new(hidden: usize, heads: usize, dropout: f64, vb: VarBuilder) -> Result<Self> {
         if heads == 0 || !hidden.is_multiple_of(heads) {
             candle_core::bail!("{heads} heads cannot share {hidden} channels");
@@ -185,7 +179,6 @@ impl SelfAttention {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and when the heads do not divide the channels.
-    #[allow(clippy::needless_pass_by_value)] // as above
     pub fn new(hidden: usize, heads: usize, dropout: f64, vb: VarBuilder) -> Result<Self> {
         Ok(Self {
             heads: Heads::new(hidden, heads, dropout, vb.pp("self"))?,

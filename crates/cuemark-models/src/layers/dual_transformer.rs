@@ -51,7 +51,6 @@ impl DualTransformer {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(size: TransformerSize, layers: [usize; 2], vb: VarBuilder) -> Result<Self> {
         let stack = |name: &str, layers: usize| {
             let vb = vb.pp(name).pp("decoder_layers");
@@ -156,7 +155,6 @@ impl Layer {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{DType, Device, Params};
 

@@ -81,7 +81,6 @@ impl FrameEncoder {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and when the heads do not divide the width.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(settings: &FrameSettings, inputs: usize, hidden: usize, dropout: f64, vb: VarBuilder) -> Result<Self> {
         let width = settings.width.unwrap_or(inputs);
         if settings.heads == 0 || !width.is_multiple_of(settings.heads) {
@@ -163,7 +162,6 @@ impl FrameToWords {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // as above
     pub fn new(width: usize, vb: VarBuilder) -> Result<Self> {
         Ok(Self {
             from_frame: linear(width, width, vb.pp("ws1"))?,

@@ -13,7 +13,6 @@ pub fn largest<A: Dim + Copy>(x: &Tensor, axis: A) -> Result<Tensor> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{Device, Var};
 

@@ -16,7 +16,6 @@ impl LayerNorm {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(width: usize, eps: f64, vb: VarBuilder) -> Result<Self> {
         let weight = vb.get_with_hints(width, "weight", Init::Const(1.0))?;
         let bias = vb.get_with_hints(width, "bias", Init::Const(0.0))?;

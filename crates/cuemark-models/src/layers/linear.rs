@@ -39,7 +39,6 @@ impl Module for Linear {
 ///
 /// # Errors
 /// When a parameter is missing or misshaped.
-#[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
 pub fn linear(inputs: usize, outputs: usize, vb: VarBuilder) -> Result<Linear> {
     let weight = vb.get_with_hints((outputs, inputs), "weight", uniform(inputs))?;
     let bias = vb.get_with_hints(outputs, "bias", uniform(inputs))?;
@@ -50,7 +49,6 @@ pub fn linear(inputs: usize, outputs: usize, vb: VarBuilder) -> Result<Linear> {
 ///
 /// # Errors
 /// When a parameter is missing or misshaped.
-#[allow(clippy::needless_pass_by_value)] // as above
 pub fn linear_no_bias(inputs: usize, outputs: usize, vb: VarBuilder) -> Result<Linear> {
     Ok(Linear::new(vb.get_with_hints((outputs, inputs), "weight", uniform(inputs))?, None))
 }

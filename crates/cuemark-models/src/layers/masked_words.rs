@@ -24,7 +24,6 @@ pub struct MaskedWords {
 impl MaskedWords {
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(words: usize, hidden: usize, vb: VarBuilder) -> Result<Self> {
         let vector = |name: &str| vb.get_with_hints(words, name, Init::Uniform { lo: 0.0, up: 1.0 });
         Ok(Self {
@@ -182,7 +181,6 @@ fn weight(parse: Option<&Parse>, word: usize) -> f64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
     use crate::testing::TOY;

@@ -121,7 +121,6 @@ impl MatchingEncoder {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for sizes that cannot be.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(size: &MatchingEncoderSize, visual: usize, words: usize, vb: VarBuilder) -> Result<Self> {
         Ok(Self {
             moments: MomentEncoder::new(size, visual, &vb)?,

@@ -220,7 +220,6 @@ impl MapStack {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for kernels that cannot be.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(
         map: &MomentMap,
         hidden: usize,

@@ -12,7 +12,6 @@ pub fn real_steps(lengths: &[usize], steps: usize, device: &Device) -> Result<Te
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 

@@ -54,7 +54,6 @@ impl Recurrent {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn lstm(inputs: usize, hidden: usize, layers: usize, ways: Ways, vb: VarBuilder) -> Result<Self> {
         Self::new(Cell::Lstm, [inputs, hidden, layers], ways, true, &vb)
     }
@@ -63,7 +62,6 @@ impl Recurrent {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // as above
     pub fn gru(inputs: usize, hidden: usize, layers: usize, ways: Ways, vb: VarBuilder) -> Result<Self> {
         Self::new(Cell::Gru, [inputs, hidden, layers], ways, true, &vb)
     }
@@ -72,7 +70,6 @@ impl Recurrent {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // as above
     pub fn gru_no_bias(inputs: usize, hidden: usize, layers: usize, ways: Ways, vb: VarBuilder) -> Result<Self> {
         Self::new(Cell::Gru, [inputs, hidden, layers], ways, false, &vb)
     }
@@ -225,7 +222,6 @@ impl Direction {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{Device, Params};
 

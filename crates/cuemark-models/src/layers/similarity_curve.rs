@@ -54,7 +54,6 @@ impl SimilarityCurve {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for a kernel without a middle.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(kernel: usize, prefix: &str, vb: VarBuilder) -> Result<Self> {
         if kernel.is_multiple_of(2) {
             candle_core::bail!("a kernel of {kernel} clips has no middle");

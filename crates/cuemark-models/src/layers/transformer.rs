@@ -66,7 +66,6 @@ impl FeedForward {
 impl EncoderLayer {
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(size: TransformerSize, vb: VarBuilder) -> Result<Self> {
         let norm = |name: &str| LayerNorm::new(size.width, EPS, vb.pp(name));
         Ok(Self {
@@ -95,7 +94,6 @@ impl EncoderLayer {
 impl DecoderLayer {
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(size: TransformerSize, vb: VarBuilder) -> Result<Self> {
         let attention = |name: &str| MultiHead::new(size.width, size.heads, vb.pp(name));
         Self::of([attention("self_attn")?, attention("multihead_attn")?], FeedForward::new(size, &vb)?, size, &vb)

@@ -14,7 +14,6 @@ impl WordTable {
     ///
     /// # Errors
     /// When the parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn trained(words: usize, width: usize, vb: VarBuilder) -> Result<Self> {
         let init = Init::Randn { mean: 0.0, stdev: 0.4 };
         Ok(Self { vectors: vb.get_with_hints((words, width), "weight", init)? })

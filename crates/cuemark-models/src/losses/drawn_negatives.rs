@@ -120,7 +120,6 @@ fn ranked_others(row: &[f32], positives: &[usize], rank: usize) -> Option<usize>
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_core::Rng;
     use cuemark_tensor::Device;

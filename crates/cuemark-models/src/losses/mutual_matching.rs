@@ -196,7 +196,6 @@ fn exclude(cosines: &Tensor, weights: &Tensor, keep: &Tensor, how: Excluded) -> 
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_core::Rng;
 

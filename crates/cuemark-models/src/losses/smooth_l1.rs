@@ -13,7 +13,6 @@ pub fn smooth_l1(difference: &Tensor) -> Result<Tensor> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{Device, Var};
 

@@ -101,7 +101,6 @@ impl Acrn {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &AcrnConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let AcrnConfig { hidden, middle, pool, .. } = *config;
         let groups = hidden.div_ceil(pool.max(1));
@@ -223,7 +222,6 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{Device, Params};
 

@@ -133,7 +133,6 @@ impl Bet {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &BetConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         Ok(Self {
             text: DistilBert::new(&config.text, given.vocabulary, vb.pp("text_encoder.bert"))?,
@@ -311,7 +310,6 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{Device, Params};
 

@@ -227,7 +227,6 @@ impl Cet {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &CetConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         Ok(Self {
             text: DistilBert::new(&config.text, given.vocabulary, vb.pp("text_encoder.bert"))?,
@@ -387,7 +386,6 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 pub(super) mod tests {
     use cuemark_tensor::{Device, Params};
 

@@ -166,7 +166,6 @@ impl Cmin {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for sizes that cannot be.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &CminConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let (hidden, sentence) = (config.hidden, vb.pp("sentence_encoder"));
         let layer =
@@ -340,7 +339,6 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{Device, Params};
     use cuemark_text::{Dependency, Relation};

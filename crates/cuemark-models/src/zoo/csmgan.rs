@@ -156,7 +156,6 @@ impl Csmgan {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for sizes that cannot be.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &CsmganConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let hidden = config.hidden;
         Ok(Self {
@@ -327,7 +326,6 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{Device, Params};
 

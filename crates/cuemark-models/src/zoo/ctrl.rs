@@ -282,7 +282,6 @@ impl Ctrl {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &CtrlConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let CtrlConfig { hidden, middle, .. } = *config;
         let layers = vb.pp("vs_multilayer_lt");
@@ -370,7 +369,6 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::Params;
 

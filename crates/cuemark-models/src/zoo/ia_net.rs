@@ -139,7 +139,6 @@ impl IaNet {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for sizes that cannot be.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &IaNetConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let (hidden, heads) = (config.hidden, config.video.heads);
         let step = |name: String| Step::new(hidden, heads, &vb.pp(name));
@@ -270,7 +269,6 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{Device, Params};
 

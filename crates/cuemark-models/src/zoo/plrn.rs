@@ -191,7 +191,6 @@ impl Plrn {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for heads that do not divide the width.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &PlrnConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let (hidden, query, widths) = (config.hidden, config.query, config.attention);
         let (encoder, reader, context, head) = (vb.pp("query_enc"), vb.pp("qan"), vb.pp("vti_fn"), vb.pp("ta_reg_fn"));
@@ -339,7 +338,6 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{Device, Params};
 

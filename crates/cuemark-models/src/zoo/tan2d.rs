@@ -141,7 +141,6 @@ impl Tan2d {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for sizes that no map can have.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &Tan2dConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let hidden = config.hidden;
         let map = MomentMap::new(config.map.clips, &config.map.counts)?;
@@ -273,7 +272,6 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
     use crate::testing::{TOY, best_overlaps, gap, overfit};

@@ -127,7 +127,6 @@ impl Tga {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &TgaConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let hidden = config.hidden;
         // The authors draw both projections within the bound of the second.
@@ -308,7 +307,6 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_core::Rng;
     use cuemark_tensor::{Device, Params};

@@ -138,7 +138,6 @@ impl Tmlga {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &TmlgaConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let TmlgaConfig { query_hidden, width, hidden, .. } = *config;
         let tail = vb.pp("model_df.tail_df.lstm");
@@ -319,7 +318,6 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{Device, Params};
 

@@ -6,12 +6,12 @@
 
 use std::collections::HashMap;
 
+use cuemark_core::stats::{Interval, wilson};
 use cuemark_core::{QueryId, Rng, Truth, VideoId};
 use cuemark_formats::{ReadError, Source, WholeFile};
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
-use crate::ranked::statistics::{Interval, wilson};
 
 /// One question of a sheet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use cuemark_core::stats::Interval;
 use cuemark_core::{Rng, Truth};
 use cuemark_text::similarity::Similarity;
 use serde::Serialize;
@@ -10,7 +11,7 @@ use serde::Serialize;
 use super::GRADES;
 use super::candidates::{Candidate, described_moments};
 use super::consensus::Grades;
-use super::statistics::{Interval, bootstrap_mean, kendall, spearman};
+use super::statistics::{bootstrap_mean, kendall, spearman};
 use crate::pools::check_sides;
 use crate::{ProtocolError, Result};
 

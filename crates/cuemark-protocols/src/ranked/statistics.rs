@@ -1,40 +1,7 @@
-//! Intervals of shares and correlations of ranks.
+//! Correlations of ranks, and intervals over groups.
 
 use cuemark_core::Rng;
-use serde::Serialize;
-
-/// Both ends of a 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Interval {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
-/// Half the width of a 95 % interval of a standard normal variable.
-const Z: f64 = 1.959_963_984_540_054;
-
-/// Wilson's 95 % interval of a share: `hits` of `trials`. Nothing tried gives 0 to 1.
-///
-/// ```
-/// use cuemark_protocols::ranked::statistics::wilson;
-/// let none = wilson(0, 100);
-/// assert_eq!(none.low, 0.0);
-/// assert!((none.high - 0.0370).abs() < 1e-4); // z² / (n + z²)
-/// ```
-pub fn wilson(hits: usize, trials: usize) -> Interval {
-    if trials == 0 {
-        return Interval { low: 0.0, high: 1.0 };
-    }
-    let (n, share) = (trials as f64, hits as f64 / trials as f64);
-    let middle = (share + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
-    let half = Z / (1.0 + Z * Z / n) * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
-    // At both extremes the formula's end is exact, which rounding would miss by a hair.
-    let low = if hits == 0 { 0.0 } else { (middle - half).max(0.0) };
-    let high = if hits == trials { 1.0 } else { (middle + half).min(1.0) };
-    Interval { low, high }
-}
+use cuemark_core::stats::{Interval, bootstrap, mean, resampled_mean};
 
 /// Ranks from 1, equal values sharing the mean of their ranks.
 pub fn ranks(values: &[f64]) -> Vec<f64> {
@@ -85,16 +52,11 @@ pub fn kendall(a: &[f64], b: &[f64]) -> f64 {
 ///
 /// One value, or none, gives an interval without width.
 pub fn bootstrap_mean(values: &[f64], draws: usize, rng: &mut Rng) -> Interval {
-    let count = values.len().max(1) as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    if values.len() < 2 || draws == 0 {
+    let mean = mean(values);
+    if values.len() < 2 {
         return Interval { low: mean, high: mean };
     }
-    let mut means: Vec<f64> =
-        (0..draws).map(|_| (0..values.len()).map(|_| values[rng.below(values.len())]).sum::<f64>() / count).collect();
-    means.sort_by(f64::total_cmp);
-    let at = |share: f64| means[((draws - 1) as f64 * share).round() as usize];
-    Interval { low: at(0.025), high: at(0.975) }
+    bootstrap(mean, draws, || resampled_mean(values, rng))
 }
 
 #[cfg(test)]
@@ -112,14 +74,6 @@ mod tests {
         assert!((kendall(&a, &b) - 0.6).abs() < 1e-12);
         // One tie in b: (5 - 0) / sqrt(6 · 5).
         assert!((kendall(&[1.0, 2.0, 3.0, 4.0], &[1.0, 1.0, 2.0, 3.0]) - 5.0 / 30f64.sqrt()).abs() < 1e-12);
-    }
-
-    #[test]
-    fn a_share_lies_inside_its_interval_and_more_trials_narrow_it() {
-        let (few, many) = (wilson(3, 20), wilson(300, 2000));
-        assert!(few.low < 0.15 && 0.15 < few.high);
-        assert!(many.high - many.low < few.high - few.low);
-        assert_eq!(wilson(0, 0), Interval { low: 0.0, high: 1.0 });
     }
 
     proptest! {

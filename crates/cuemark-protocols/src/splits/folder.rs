@@ -71,7 +71,7 @@ pub fn hash_inputs(root: &Utf8Path, paths: &[Utf8PathBuf]) -> Result<Vec<Input>>
             hasher.update(&buffer[..read]);
             bytes += read as u64;
         }
-        let sha256 = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = cuemark_core::digest::hex(&hasher.finalize());
         Ok(Input { path: path.clone(), bytes, sha256 })
     };
     paths.iter().map(hash).collect()

@@ -132,7 +132,6 @@ fn fill_steps(clips: usize, counts: &[usize]) -> Result<Vec<FillStep>, MapError>
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 

@@ -5,7 +5,6 @@
 //! the dense stack gives, and [`map_conv`] and [`map_conv_relu`] compute a layer on those cells, `[batch, cells, width]`.
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod against_dense;
 mod conv;
 #[cfg(feature = "cuda")]

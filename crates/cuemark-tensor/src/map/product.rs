@@ -214,7 +214,6 @@ fn gather(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
     use crate::map::{MapLayout, StackPlan, Support};

@@ -275,7 +275,6 @@ fn numbers_mut<'a>(storage: &'a mut CpuStorage, layout: &Layout) -> Result<&'a m
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 

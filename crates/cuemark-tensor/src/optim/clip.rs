@@ -109,7 +109,6 @@ fn squares(numbers: &[f32]) -> f64 {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use candle_core::{Device, Tensor};
 

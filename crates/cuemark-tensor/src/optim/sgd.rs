@@ -104,7 +104,6 @@ impl Optimise for Sgd {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use candle_core::Device;
 

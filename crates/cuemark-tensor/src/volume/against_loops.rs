@@ -1,7 +1,5 @@
 //! Every operation against plain loops over the definition.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
 use candle_core::{Device, Tensor};
 use cuemark_core::Rng;
 

@@ -224,9 +224,7 @@ fn ending(word: &str, letters: usize) -> u32 {
 }
 
 fn hash_text(text: &str) -> u32 {
-    let mixed = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let mixed = cuemark_core::digest::fnv1a(text.as_bytes());
     (mixed ^ (mixed >> 32)) as u32
 }
 

@@ -1,5 +1,7 @@
 //! Numbers and words as reports print them.
 
+pub(super) use cuemark_core::text::thousands;
+
 use std::borrow::Cow;
 
 /// `53.9`: a fraction as percent.
@@ -12,14 +14,6 @@ pub(super) fn percent(fraction: f64) -> String {
 pub(super) fn points(fraction: f64) -> String {
     let text = percent(fraction);
     if fraction > 0.0 && text != "0.0" { format!("+{text}") } else { text }
-}
-
-/// `12,408`
-pub(super) fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
-    groups.join(",")
 }
 
 /// `1 query`, `2 queries`

@@ -112,7 +112,6 @@ impl Test {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use serde_json::{Value, json};
 

@@ -91,7 +91,6 @@ impl Ablr {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &AblrConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         if config.clips == 0 {
             return Err(ModelError::Settings { model: CARD.name, problem: "`clips` = 0".to_owned() });

@@ -91,7 +91,6 @@ impl Cnm {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &CnmConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let vocabulary = config.vocabulary.unwrap_or(given.vocabulary);
         let still = frozen(&vb);

@@ -99,7 +99,6 @@ impl Conquer {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for subtitles of another width than the data's.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &ConquerConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let ConquerConfig { hidden, dropout, .. } = *config;
         let subtitle = config.subtitle.unwrap_or(given.subtitle);

@@ -106,7 +106,6 @@ impl Cpl {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &CplConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let CplConfig { hidden, heads, ffn, dropout, .. } = *config;
         let size = TransformerSize { width: hidden, heads, ffn, dropout };

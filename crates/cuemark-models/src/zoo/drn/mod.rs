@@ -103,7 +103,6 @@ impl Drn {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for strides that do not divide the clips.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &DrnConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let strides = config.relative_strides()?;
         let channels = |level: usize| config.first << level;

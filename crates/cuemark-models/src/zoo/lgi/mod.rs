@@ -101,7 +101,6 @@ impl Lgi {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for heads that do not divide the width.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &LgiConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let (hidden, query, widths) = (config.hidden, config.query, config.attention);
         let context = vb.pp("vti_fn");

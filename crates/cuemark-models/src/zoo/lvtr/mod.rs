@@ -110,7 +110,6 @@ impl Lvtr {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &LvtrConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let LvtrConfig { hidden, heads, ffn, dropout, .. } = *config;
         let size = TransformerSize { width: hidden, heads, ffn, dropout };

@@ -95,7 +95,6 @@ impl Mdd {
     /// # Errors
     /// When a parameter is missing or misshaped, for sizes that do not fit each other, and when actions are among the
     /// confounders and the data gave no verbs.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &MddConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let hidden = config.hidden;
         if config.heads == 0 || !hidden.is_multiple_of(config.heads) {

@@ -124,7 +124,6 @@ impl Mgpn {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for sizes that do not fit each other.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &MgpnConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let MgpnConfig { hidden, groups, gru_layers, .. } = *config;
         let clips = config.map.clips;

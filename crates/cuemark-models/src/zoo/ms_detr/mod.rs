@@ -95,7 +95,6 @@ impl MsDetr {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for levels that no encoder layer begins with.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &MsDetrConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let MsDetrConfig { hidden, heads, ffn, dropout, .. } = *config;
         let layers = config.reduce.len();

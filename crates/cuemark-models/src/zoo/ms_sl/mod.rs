@@ -108,7 +108,6 @@ impl MsSl {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &MsSlConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let lengths: Vec<usize> = (1..=config.pieces).collect();
         Ok(Self {

@@ -201,7 +201,6 @@ fn convolve(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::Device;
 

@@ -110,7 +110,6 @@ impl RaNet {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for sizes that do not fit each other.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &RaNetConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let RaNetConfig { hidden, neighbours, .. } = *config;
         let clips = config.map.clips;

@@ -98,7 +98,6 @@ pub(super) fn clips_inside(labels: &[(usize, usize)], clips: usize, like: &Tenso
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::Device;
 

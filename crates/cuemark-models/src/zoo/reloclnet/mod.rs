@@ -130,7 +130,6 @@ impl ReLoClNet {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for subtitles of another width than the data's.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &ReLoClNetConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let ReLoClNetConfig { hidden, heads, dropout, .. } = *config;
         let subtitle = config.subtitle.unwrap_or(given.subtitle);

@@ -120,7 +120,6 @@ fn wandering_margin(matching: &MutualMatching, cosines: &Tensor, items: &[Negati
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::Device;
 

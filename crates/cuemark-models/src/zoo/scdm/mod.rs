@@ -104,7 +104,6 @@ impl Scdm {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for a grid that the maps do not divide.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &ScdmConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         if !(1..=MAX_MAPS).contains(&config.maps) || config.grid == 0 || !config.grid.is_multiple_of(2 << config.maps) {
             let problem = format!("`grid` = {} cannot be halved for {} `maps`", config.grid, config.maps);

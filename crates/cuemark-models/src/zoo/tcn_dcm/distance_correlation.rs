@@ -129,7 +129,6 @@ impl Distances {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_core::Rng;
     use cuemark_tensor::{Device, Var};

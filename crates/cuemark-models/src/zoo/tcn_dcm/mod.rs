@@ -124,7 +124,6 @@ impl TcnDcm {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for sizes that do not fit each other.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &TcnDcmConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let hidden = config.hidden;
         if config.heads == 0 || !hidden.is_multiple_of(config.heads) {

@@ -121,7 +121,6 @@ pub(super) fn weighted_loss(logits: &Tensor, labels: &Labels, weights: &Tensor, 
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 

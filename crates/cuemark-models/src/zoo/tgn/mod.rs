@@ -109,7 +109,6 @@ impl Tgn {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &TgnConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let hidden = config.hidden;
         let (ways, sentence) = match config.sentence {

@@ -101,7 +101,6 @@ impl Trm {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for sizes that no map can have.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &TrmConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let attention = vb.pp("text_encoder.patt");
         let (joint, hidden) = (config.network.joint, config.phrases.attention);

@@ -146,7 +146,6 @@ fn mean_over(x: &Tensor, weights: &Tensor) -> candle_core::Result<Tensor> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::Device;
 

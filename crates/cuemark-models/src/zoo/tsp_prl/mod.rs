@@ -151,7 +151,6 @@ impl TspPrl {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &TspPrlConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let TspPrlConfig { hidden, window_units, align_hidden: [wide, narrow], .. } = *config;
         let seen = window_units * given.visual;

@@ -101,7 +101,6 @@ impl VslNet {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &VslNetConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         Self::with_alphabet(config, given, ALPHABET.len() + 2, &vb)
     }

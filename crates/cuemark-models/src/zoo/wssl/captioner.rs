@@ -107,7 +107,6 @@ impl Captioner {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{DType, Device};
 

@@ -70,7 +70,6 @@ impl Wssl {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &WsslConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let vocabulary = config.vocabulary.unwrap_or(given.vocabulary);
         Ok(Self {

@@ -1,5 +1,4 @@
 //! What holds for the network on toy batches.
-#![allow(clippy::unwrap_used)] // a test may panic
 
 use candle_nn::{AdamW, Optimizer as _, ParamsAdamW};
 use cuemark_core::Rng;

@@ -1,5 +1,6 @@
 //! What the baselines reach on each split, and what they lose from one test split to the other.
 
+use cuemark_core::stats::{Interval, bootstrap};
 use cuemark_core::{Progress, Rng, Split, Truth, VideoId};
 use indexmap::IndexMap;
 use rayon::prelude::*;
@@ -145,16 +146,13 @@ impl Run {
 impl BiasGap {
     fn of(baseline: &'static str, iid: &[VideoCredit], ood: &[VideoCredit], seed: u64) -> Self {
         let mut rng = Rng::stream(seed, baseline);
-        let mut resampled: Vec<f64> = (0..RESAMPLES)
-            .map(|_| {
-                let mut score = |videos: &[VideoCredit]| share(videos.iter().map(|_| videos[rng.below(videos.len())]));
-                score(iid) - score(ood)
-            })
-            .collect();
-        resampled.sort_by(f64::total_cmp);
-        let at = |share: f64| resampled[((RESAMPLES - 1) as f64 * share).round() as usize];
-        let (iid, ood) = (share(iid.iter().copied()), share(ood.iter().copied()));
-        Self { baseline, iid, ood, gap: iid - ood, low: at(0.025), high: at(0.975) }
+        let (iid_score, ood_score) = (share(iid.iter().copied()), share(ood.iter().copied()));
+        let gap = iid_score - ood_score;
+        let Interval { low, high } = bootstrap(gap, RESAMPLES, || {
+            let mut score = |videos: &[VideoCredit]| share(videos.iter().map(|_| videos[rng.below(videos.len())]));
+            score(iid) - score(ood)
+        });
+        Self { baseline, iid: iid_score, ood: ood_score, gap, low, high }
     }
 }
 
