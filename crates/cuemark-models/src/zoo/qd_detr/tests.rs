@@ -6,7 +6,7 @@ use cuemark_tensor::{Device, Params};
 use super::*;
 use crate::layers::detr::MaskOrder;
 use crate::testing::{
-    JOINT, TOY, assert_joint_learnt, assert_padding_changes_nothing, assert_well_formed, joint_batch, moved_by_padding,
+    JOINT, TOY, assert_joint_learnt, assert_padding_changes_nothing, assert_well_formed, joint_batch,
 };
 
 fn config() -> QdDetrConfig {
@@ -23,10 +23,30 @@ fn spans_are_ordered_and_every_real_clip_has_a_score() {
 }
 
 #[test]
-fn padding_changes_nothing_unless_samples_are_mixed_as_published() {
+fn padding_changes_nothing() {
     assert_padding_changes_nothing(&net(&config()));
-    let tiled = QdDetrConfig { mask_order: MaskOrder::Tiled, ..config() };
-    assert!(moved_by_padding(&net(&tiled)) > 1e-4);
+}
+
+/// The second video is shorter than the first and its query too: as published, clips of the first lose a word by that.
+#[test]
+fn neighbours_in_the_batch_change_answers_only_when_samples_are_mixed_as_published() {
+    let mut batch = joint_batch();
+    batch.videos.lengths[1] = 6;
+    let keep = crate::layers::real_steps(&batch.videos.lengths, TOY.clips, &Device::Cpu).unwrap();
+    batch.videos.mask = keep;
+    let scores = |mask_order: MaskOrder| {
+        let net = net(&QdDetrConfig { mask_order, ..config() });
+        net.answer(&batch).unwrap().saliency.unwrap()[0].clone()
+    };
+    let gap = |a: Vec<f32>, b: Vec<f32>| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0f32, f32::max);
+    assert!(gap(scores(MaskOrder::None), scores(MaskOrder::Tiled)) > 1e-4);
+    let alone = {
+        let mut other = batch.clone();
+        other.queries.lengths[1] = 5;
+        other.queries.mask = crate::layers::real_steps(&other.queries.lengths, TOY.words, &Device::Cpu).unwrap();
+        net(&config()).answer(&other).unwrap().saliency.unwrap()[0].clone()
+    };
+    assert!(gap(scores(MaskOrder::None), alone) < 1e-5);
 }
 
 #[test]
