@@ -289,7 +289,7 @@ impl Footage {
             return Err(TrainError::Folder {
                 path: self.source.origin(stream)?.path.to_owned(),
                 problem: format!("video `{video}` has {found} rows of `{stream}` for {rows} of `{}`", self.stream),
-                hint: "extract both again from the same video, at the same rate",
+                hint: "extract both again from the same video, at the same rate".into(),
             });
         }
         let last = whole.row(found - 1).unwrap_or_default().to_vec();

@@ -164,7 +164,7 @@ fn stores_of_a_world_are_what_they_were() {
     let guard = tempfile::tempdir().unwrap();
     let folder = camino::Utf8PathBuf::from_path_buf(guard.path().join("world")).unwrap();
     let options = cuemark_world::WorldOptions { videos: 24, length: 12.0, seed: 5, ..Default::default() };
-    cuemark_world::make(&options, &folder, &|_| {}).unwrap();
+    cuemark_world::make(&options, &folder, &cuemark_core::Progress::new()).unwrap();
     let before = [0x8d9b_37b7_0d66_5a9b, 0xe400_fdd9_9115_541d, 0xae76_491e_1507_9dd5_u64];
     for (strength, before) in Strength::ALL.into_iter().zip(before) {
         let store =
