@@ -3,6 +3,8 @@
 //! The same functions serve `cargo xtask verify fuzz` (many hours, a nightly compiler) and `tests/corpus.rs` (a bounded
 //! run on any compiler). A reader may refuse the bytes; it may not panic, hang, or hold more than its limits allow.
 
+mod http;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::RowPolicy;
 use cuemark_data::subtitles::{SubtitleFormat, read_subtitles};
@@ -11,6 +13,8 @@ use cuemark_data::{
 };
 use cuemark_features::{OpenOptions, Pca, open};
 use cuemark_formats::{Limits, PredictionFormat, PredictionOptions, Source, VideoIndex, read_predictions};
+
+pub use http::http;
 
 /// Limits far below the defaults, so that running into them is part of the game.
 const LIMITS: Limits = Limits { document: 1 << 20, line: 1 << 14 };
@@ -22,6 +26,7 @@ pub type Reader = fn(&Utf8Path);
 pub const READERS: &[(&str, Reader)] = &[
     ("containers", containers),
     ("features", features),
+    ("http", http),
     ("predictions", predictions),
     ("side_files", side_files),
     ("subtitles", subtitles),

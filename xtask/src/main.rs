@@ -9,6 +9,7 @@ mod needs;
 mod package;
 mod process;
 mod python;
+mod soak;
 mod tally;
 mod test;
 mod verify;

@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 
 use crate::process::{cargo, scratch_folder, shared_folder, watch, workspace};
-use crate::{bias_study, needs, option, package, python};
+use crate::{bias_study, needs, option, package, python, soak};
 
 /// One long check.
 pub(crate) struct Check {
@@ -42,6 +42,11 @@ pub(crate) const CHECKS: &[Check] = &[
         usage: "fuzz [--seconds N]",
         about: "run every fuzz target for N seconds (60 unless told); needs a nightly compiler and cargo-fuzz",
         run: fuzz,
+    },
+    Check {
+        usage: "soak [--minutes N] [--seed N]",
+        about: "a server with writers, readers, jobs, hostile clients and kills for N minutes (30 unless told), watched",
+        run: soak::run,
     },
 ];
 

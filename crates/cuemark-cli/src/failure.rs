@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use cuemark_bench::BenchError;
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_data::DataError;
 use cuemark_encoders::EncodeError;
 use cuemark_features::FeatureError;
@@ -59,7 +60,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
             .or_else(|| cause.downcast_ref::<TrainError>()?.hint())
             .or_else(|| cause.downcast_ref::<BenchError>()?.hint())
             .or_else(|| cause.downcast_ref::<SearchError>()?.hint())
-            .or_else(|| cause.downcast_ref::<ServerError>()?.hint())
+            .or_else(|| Some(cause.downcast_ref::<ServerError>()?.advice()?.render(Dialect::Terminal)))
             .or_else(|| Some(cause.downcast_ref::<UnknownDevice>()?.hint().to_owned()))
             .or_else(|| Some(cause.downcast_ref::<UnknownFormat>()?.hint()))
     })

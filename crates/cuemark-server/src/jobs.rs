@@ -1,9 +1,11 @@
 //! Work that takes longer than a request: adding videos.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::Utf8PathBuf;
+use cuemark_core::Progress;
 use cuemark_search::{AddOptions, Added, Adding, Index, Settling};
 use serde::Serialize;
 use tokio::sync::watch;
@@ -25,7 +27,7 @@ pub(crate) struct Jobs {
 pub(crate) struct Job {
     pub(crate) id: u64,
     state: watch::Sender<JobState>,
-    stop: AtomicBool,
+    progress: Progress,
 }
 
 /// How far a job is.
@@ -85,12 +87,22 @@ impl Job {
         self.state.subscribe()
     }
 
-    /// Asks it to stop after the video it is at.
+    /// Asks it to stop (cancel), wherever it is.
     pub(crate) fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.progress.stop();
     }
 
-    fn run(&self, index: &Index, paths: &[Utf8PathBuf], tags: Vec<String>) {
+    /// Runs to its end; a panic is the end of this job and of nothing else.
+    fn run(&self, work: impl FnOnce(&Self)) {
+        if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
+            self.state.send_modify(|state| {
+                let error = "the program met a fault of its own, which it has written to its standard error";
+                (state.phase, state.error) = (Phase::Failed, Some(error.to_owned()));
+            });
+        }
+    }
+
+    fn add(&self, index: &Index, paths: &[Utf8PathBuf], tags: Vec<String>) {
         let mut told = |done: usize, total: usize, adding: Adding| {
             self.state.send_modify(|state| {
                 (state.done, state.total) = (done, total);
@@ -106,7 +118,7 @@ impl Job {
                 }
             });
         };
-        let stopped = || self.stop.load(Ordering::Relaxed);
+        let stopped = || self.progress.is_stopped();
         let done = index.add_files(paths, &AddOptions { tags }, &mut told, &stopped).and_then(|added: Added| {
             self.state.send_modify(|state| state.phase = Phase::Settling);
             index.settle(Settling::WhenWorthIt, &mut |_, _| {}).map(|()| added)
@@ -143,13 +155,13 @@ impl Jobs {
             failed: Vec::new(),
             error: None,
         };
-        let job = Arc::new(Job { id, state: watch::Sender::new(state), stop: AtomicBool::new(false) });
+        let job = Arc::new(Job { id, state: watch::Sender::new(state), progress: Progress::new() });
         if list.len() >= REMEMBERED {
             list.remove(0);
         }
         list.push(Arc::clone(&job));
         let running = Arc::clone(&job);
-        tokio::task::spawn_blocking(move || running.run(&index, &paths, tags));
+        tokio::task::spawn_blocking(move || running.run(|job| job.add(&index, &paths, tags)));
         Some(job)
     }
 

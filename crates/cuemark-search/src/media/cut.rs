@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use camino::Utf8Path;
-use cuemark_core::Span;
+use cuemark_core::{Progress, Span};
 use cuemark_formats::Overwrite;
 
 use super::{DAMAGED, address, call, fault, output};
@@ -24,6 +24,6 @@ pub fn cut(path: &Utf8Path, span: Span, out: &Utf8Path, overwrite: Overwrite) ->
     let mut command = call("ffmpeg");
     command.args(["-ss", &format!("{:.3}", span.start()), "-i", &address(path)?, "-t", &format!("{:.3}", span.len())]);
     command.args(["-map", "0:v:0", "-map", "0:a?", "-movflags", "+faststart"]).arg(format!("file:{written}"));
-    output(&mut command, path, Duration::from_secs(600), 1 << 16)?;
+    output(&mut command, path, Duration::from_secs(600), 1 << 16, &Progress::new())?;
     std::fs::rename(&written, out).map_err(SearchError::io("write", out))
 }

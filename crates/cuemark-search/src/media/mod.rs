@@ -14,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
+use cuemark_core::{Progress, Stopped};
 
 pub use cut::cut;
 #[cfg(feature = "models")]
@@ -56,8 +57,9 @@ fn start(command: &mut Command, path: &Utf8Path) -> Result<Child> {
     })
 }
 
-/// Runs a call to its end, at most `limit` long, and returns at most `most` bytes of its output.
-fn output(command: &mut Command, path: &Utf8Path, limit: Duration, most: u64) -> Result<Vec<u8>> {
+/// Runs a call to its end, at most `limit` long, and returns at most `most` bytes of its output. The process is gone when
+/// this returns, also where `progress` was stopped.
+fn output(command: &mut Command, path: &Utf8Path, limit: Duration, most: u64, progress: &Progress) -> Result<Vec<u8>> {
     let mut child = start(command, path)?;
     let stderr = child.stderr.take();
     let said = std::thread::spawn(move || {
@@ -75,6 +77,12 @@ fn output(command: &mut Command, path: &Utf8Path, limit: Duration, most: u64) ->
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
+            Ok(None) if progress.is_stopped() => {
+                // It is ours and nobody waits for it any more.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(fault(path, Stopped.to_string(), DAMAGED));
+            }
             Ok(None) if began.elapsed() > limit => {
                 // It is ours and hangs; whatever it wrote is thrown away.
                 let _ = child.kill();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use camino::Utf8Path;
+use cuemark_core::Progress;
 use serde::Deserialize;
 
 use super::{DAMAGED, address, call, fault, output};
@@ -46,7 +47,7 @@ pub fn probe(path: &Utf8Path) -> Result<Probe> {
     let mut command = call("ffprobe");
     command.args(["-select_streams", "v:0", "-show_entries", "stream=width,height,duration:format=duration"]);
     command.args(["-of", "json", "-i", &address(path)?]);
-    let told = output(&mut command, path, Duration::from_secs(30), 1 << 20)?;
+    let told = output(&mut command, path, Duration::from_secs(30), 1 << 20, &Progress::new())?;
     let told: Told =
         serde_json::from_slice(&told).map_err(|error| fault(path, format!("ffprobe: {error}"), DAMAGED))?;
     let Some(stream) = told.streams.first() else {

@@ -1,18 +1,17 @@
 //! Questions and answers.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
-use cuemark_core::{Moment, Span, VideoId};
-use cuemark_search::{Answer, Effort, Filter, Question, Stages};
+use axum::extract::{Query, State};
+use cuemark_core::{Moment, Progress, Span, VideoId};
+use cuemark_search::{Answer, Effort, Filter, Question, SearchError, Stages};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::off_thread;
+use super::Name;
 use crate::app::App;
 use crate::problem::Problem;
 
@@ -20,8 +19,6 @@ use crate::problem::Problem;
 const LONGEST: usize = 1000;
 /// Answers at most.
 const MOST: usize = 100;
-/// How long a search waits for its turn.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A question.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -145,31 +142,20 @@ pub(crate) async fn like(
     (status = 200, body = Strip), (status = 400, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn strip(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Name(id): Name,
     asked: Result<Query<Asked>, QueryRejection>,
 ) -> Result<Json<Strip>, Problem> {
     let Query(asked) = asked.map_err(|error| Problem::bad(error.body_text()))?;
     let question = asked.question()?;
-    let _turn = turn(&app).await?;
     let index = Arc::clone(&app.index);
-    let strip = off_thread(move || index.strip(&question, &VideoId::new(id))).await?;
+    let strip = app.searches.run(move |_| index.strip(&question, &VideoId::new(id))).await?;
     Ok(Json(Strip { strip }))
-}
-
-async fn turn(app: &App) -> Result<tokio::sync::SemaphorePermit<'_>, Problem> {
-    let busy =
-        || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many searches at a time").hint("try again in a moment");
-    match tokio::time::timeout(PATIENCE, app.searches.acquire()).await {
-        Ok(Ok(turn)) => Ok(turn),
-        _ => Err(busy()),
-    }
 }
 
 async fn answer(app: Arc<App>, question: Question) -> Result<Json<Found>, Problem> {
     let began = Instant::now();
-    let _turn = turn(&app).await?;
     let index = Arc::clone(&app.index);
-    let found = off_thread(move || {
+    let search = move |_: &Progress| {
         let answers = index.answer(&question)?;
         let moments = answers.moments.into_iter().map(|answer| {
             let entry = index.engine().video(&answer.video)?;
@@ -177,9 +163,14 @@ async fn answer(app: Arc<App>, question: Question) -> Result<Json<Found>, Proble
             Ok(FoundMoment::new(answer, duration, playable))
         });
         let moments = moments.collect::<cuemark_search::Result<Vec<_>>>()?;
-        Ok(Found { answers: moments, good: answers.good, unknown_words: answers.unknown_words, took_ms: 0.0 })
-    })
-    .await?;
+        Ok::<_, SearchError>(Found {
+            answers: moments,
+            good: answers.good,
+            unknown_words: answers.unknown_words,
+            took_ms: 0.0,
+        })
+    };
+    let found = app.searches.run(search).await?;
     Ok(Json(Found { took_ms: began.elapsed().as_secs_f64() * 1e3, ..found }))
 }
 
