@@ -1,5 +1,6 @@
 //! Accepting connections: many, slow ones cut off, and an orderly end at any load.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,17 +9,33 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Semaphore;
 
 use crate::Limits;
 use crate::patience::Patient;
+
+/// Bytes that the system keeps of an answer for each connection; Linux takes twice as much, for its own accounts.
+const SEND_BUFFER: u32 = 128 << 10;
 
 /// Lets this process hold as many connections as there may be, as far as the system allows: the usual limit is 1024 files.
 /// Where it stays lower, connections wait to be accepted.
 pub(crate) fn make_room(limits: &Limits) {
     // A video is open beside each connection that plays it; thumbnails' pipes and the index need a few besides.
     let _ = rlimit::increase_nofile_limit(2 * limits.connections as u64 + 512);
+}
+
+/// Listens. What the system keeps of an answer for a client that does not read is limited too: thousands of connections could
+/// otherwise take all the memory that it has for sending.
+pub(crate) fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // As `TcpListener::bind` does it: a server that is started again need not wait for old connections.
+    #[cfg(not(windows))]
+    socket.set_reuseaddr(true)?;
+    // Connections inherit it.
+    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.bind(address)?;
+    socket.listen(1024)
 }
 
 /// What a connection speaks, and how much of it.

@@ -115,7 +115,7 @@ impl Server {
             return Err(ServerError::Open { listen });
         }
         connections::make_room(&options.limits);
-        let listener = TcpListener::bind(listen).await.map_err(|source| ServerError::Listen { listen, source })?;
+        let listener = connections::listen(listen).map_err(|source| ServerError::Listen { listen, source })?;
         Ok(Self { listener, app: Arc::new(App::new(index, options)) })
     }
 

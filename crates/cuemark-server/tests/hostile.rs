@@ -125,6 +125,8 @@ fn clients_that_do_not_read_are_cut_off_and_give_their_places_back() {
     let began = Instant::now();
     assert_eq!(server.get("/api/v1/health").status, 200);
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    // Whoever begins to read before it is cut off is a slow client and nothing worse.
+    std::thread::sleep(Duration::from_secs(3));
     for mut stream in stalled {
         let mut heard = Vec::new();
         let _ = stream.read_to_end(&mut heard);
@@ -313,17 +315,17 @@ fn the_herd_that_does_not_read() {
     std::thread::sleep(Duration::from_secs(1));
     println!("herd: {}", herd.len());
     // Whoever was cut off reads what lay in the system's buffers and then an end, far from the whole film.
-    std::thread::sleep(Duration::from_secs(8));
+    std::thread::sleep(Duration::from_secs(14));
     let mut cut_off = 0;
     for mut stream in herd {
-        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let (mut heard, mut piece) = (0, vec![0; 1 << 20]);
         loop {
             match stream.read(&mut piece) {
                 Ok(0) => break,
                 Ok(read) => heard += read,
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => break,
-                Err(_) => heard = usize::MAX / 2,
+                Err(_) => heard = usize::MAX / 2, // waits for more: it was not cut off
             }
             if heard >= 64 << 20 {
                 break;

@@ -246,6 +246,7 @@ fn the_description_lists_every_path_and_metrics_count() {
 #[test]
 fn a_job_adds_what_it_may_and_tells_how_far_it_is() {
     let server = running(None);
+    std::fs::write(server.folder.join("videos/new.mp4"), "film").unwrap();
     let body = serde_json::json!({ "paths": [server.folder.join("videos")] }).to_string();
     let started = server.post("/api/v1/jobs", &body);
     assert_eq!(started.status, 202);
@@ -253,9 +254,10 @@ fn a_job_adds_what_it_may_and_tells_how_far_it_is() {
     // The stream ends when the job does.
     let events = String::from_utf8(server.get(&format!("/api/v1/jobs/{id}/events")).body).unwrap();
     assert!(events.contains("event: job") && events.contains("\"phase\":\"finished\""), "{events}");
-    // The toy encoder knows no file, so the one in the folder is listed as failed, by its name and not its path.
+    // One is there already. The toy encoder knows no file, so the new one is listed as failed.
     let state = server.get(&format!("/api/v1/jobs/{id}")).json();
-    assert_eq!((state["done"].as_u64(), state["failed"].as_array().map(Vec::len)), (Some(1), Some(1)));
+    assert_eq!((state["done"].as_u64(), state["unchanged"].as_u64()), (Some(2), Some(1)));
+    assert_eq!(state["failed"].as_array().map(Vec::len), Some(1));
     assert_eq!(server.get("/api/v1/jobs").json()["jobs"].as_array().map(Vec::len), Some(1));
 }
 

@@ -79,7 +79,7 @@ impl Soak {
 pub(crate) fn run(options: &[&str]) -> Result<bool> {
     let minutes: f64 = option(options, "--minutes")?.unwrap_or(30.0);
     let seed: u64 = option(options, "--seed")?.unwrap_or(1);
-    let stage = Stage::prepare()?;
+    let stage = Stage::prepare(option(options, "--program")?)?;
     let soak = Soak {
         servers: Servers::default(),
         ledger: Ledger::of(&stage.films),
@@ -92,8 +92,8 @@ pub(crate) fn run(options: &[&str]) -> Result<bool> {
     soak.servers.start(&soak)?;
     let (storm, calm) =
         (Duration::from_secs_f64(60.0 * minutes * STORM), Duration::from_secs_f64(60.0 * minutes * (1.0 - STORM)));
+    let watching = Progress::new();
     std::thread::scope(|scope| -> Result<()> {
-        let watching = Progress::new();
         scope.spawn(|| soak.servers.watch(&watching));
         scope.spawn(|| writers::by_command(&soak, Rng::stream(seed, "writer")));
         scope.spawn(|| writers::by_jobs(&soak, Rng::stream(seed, "jobs")));

@@ -22,13 +22,21 @@ pub(super) struct Stage {
     pub(super) passing: Vec<String>,
 }
 
+/// As the tests build it, so that nothing is compiled twice.
+fn built() -> Result<PathBuf> {
+    if !watch(&mut cargo(&["build", "--workspace", "--all-targets", FEATURES]))?.ok {
+        bail!("the program cannot be built");
+    }
+    Ok(target_folder()?.join("debug/cuemark"))
+}
+
 impl Stage {
-    /// Builds the program, makes a world, trains a small encoder and indexes half of the films.
-    pub(super) fn prepare() -> Result<Self> {
-        // As the tests build it, so that nothing is compiled twice.
-        if !watch(&mut cargo(&["build", "--workspace", "--bin", "cuemark", FEATURES]))?.ok {
-            bail!("the program cannot be built");
-        }
+    /// Builds the program unless one is given, makes a world, trains a small encoder and indexes half of the films.
+    pub(super) fn prepare(program: Option<PathBuf>) -> Result<Self> {
+        let program = match program {
+            Some(program) => std::path::absolute(program)?,
+            None => built()?,
+        };
         let folder = scratch_folder("soak")?;
         for name in ["world", "run", "index", "films", "passing"] {
             let old = folder.join(name);
@@ -36,7 +44,6 @@ impl Stage {
                 std::fs::remove_dir_all(&old).with_context(|| old.display().to_string())?;
             }
         }
-        let program = target_folder()?.join("debug/cuemark");
         let index = folder.join("index").to_str().context("the build folder's name is not UTF-8")?.to_owned();
         let mut stage = Self { program, folder, index, films: Vec::new(), passing: Vec::new() };
         let (world, run) = (stage.path("world")?, stage.path("run")?);
