@@ -44,7 +44,7 @@ pub(crate) const CHECKS: &[Check] = &[
         run: fuzz,
     },
     Check {
-        usage: "soak [--minutes N] [--seed N] [--program FILE]",
+        usage: "soak [--minutes N] [--seed N] [--behind counts|fails] [--program FILE]",
         about: "a server with writers, readers, jobs, hostile clients and kills for N minutes (30 unless told), watched",
         run: soak::run,
     },

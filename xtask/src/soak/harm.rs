@@ -107,7 +107,7 @@ fn foreign(soak: &Soak, address: &str) -> Result<()> {
     ] {
         let reply = ask(address, line, headers, "")?;
         if !(400..500).contains(&reply.status) {
-            soak.complain(format!("{line} {headers}: {}", reply.status));
+            soak.complain(format!("{line} {}: {}", headers.trim(), reply.status));
         }
         soak.count("requests that must be refused");
     }

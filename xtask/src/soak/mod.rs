@@ -41,6 +41,26 @@ struct Soak {
     counts: Mutex<Vec<(&'static str, u64)>>,
     complaints: Mutex<Vec<String>>,
     slowest_search: Mutex<Duration>,
+    behind: Behind,
+}
+
+/// What a server that does not know what another process wrote a second ago means (D14).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Behind {
+    Counts,
+    Fails,
+}
+
+impl std::str::FromStr for Behind {
+    type Err = std::io::Error;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        match text {
+            "counts" => Ok(Self::Counts),
+            "fails" => Ok(Self::Fails),
+            _ => Err(std::io::Error::other("neither `counts` nor `fails`")),
+        }
+    }
 }
 
 impl Soak {
@@ -88,6 +108,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool> {
         counts: Mutex::default(),
         complaints: Mutex::default(),
         slowest_search: Mutex::default(),
+        behind: option(options, "--behind")?.unwrap_or(Behind::Counts),
     };
     soak.servers.start(&soak)?;
     let (storm, calm) =

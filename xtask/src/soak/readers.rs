@@ -9,8 +9,9 @@ use cuemark_core::Rng;
 use super::Soak;
 use super::client::{ask, get};
 
-const SENTENCES: [&str; 5] =
-    ["the%20red%20ball%20spins", "a%20blue%20box", "somebody%20opens%20a%20door", "the%20ball%20rolls", "large"];
+/// Of words that the world uses: a question without any finds nothing.
+const SENTENCES: [&str; 4] =
+    ["the%20red%20ball%20spins", "a%20blue%20box%20moves", "the%20green%20ball", "the%20ball%20jumps"];
 
 /// Asks one thing after another until the soak ends.
 pub(super) fn read(soak: &Soak, mut rng: Rng) {
