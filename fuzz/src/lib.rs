@@ -6,6 +6,8 @@
 
 pub mod mutate;
 
+mod http;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::RowPolicy;
 use cuemark_data::subtitles::{SubtitleFormat, read_subtitles};
@@ -15,6 +17,8 @@ use cuemark_data::{
 use cuemark_encoders::text::check_tokenizer;
 use cuemark_features::{OpenOptions, Pca, open, tensor_file};
 use cuemark_formats::{Budget, Limits, PredictionFormat, PredictionOptions, Source, VideoIndex, read_predictions};
+
+pub use http::http;
 
 /// Limits far below the defaults, so that running into them is part of the game.
 const LIMITS: Limits = Limits { document: 1 << 20, line: 1 << 14 };
@@ -31,6 +35,7 @@ pub const READERS: &[(&str, Reader)] = &[
     ("containers", containers),
     ("features", features),
     ("hdf5", hdf5),
+    ("http", http),
     ("manifest", manifest),
     ("pickles", pickles),
     ("predictions", predictions),

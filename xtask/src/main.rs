@@ -10,6 +10,7 @@ mod package;
 mod process;
 mod python;
 mod rules;
+mod soak;
 mod tally;
 mod test;
 mod verify;

@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 
 use crate::process::{cargo, scratch_folder, shared_folder, target_folder, watch, workspace};
-use crate::{bias_study, needs, option, package, python};
+use crate::{bias_study, needs, option, package, python, soak};
 
 /// One long check.
 pub(crate) struct Check {
@@ -47,6 +47,11 @@ pub(crate) const CHECKS: &[Check] = &[
         usage: "fuzz [--minutes N | --seconds N]",
         about: "all fuzz targets: for N minutes together, executions counted; or N seconds each with cargo-fuzz (nightly)",
         run: fuzz,
+    },
+    Check {
+        usage: "soak [--minutes N] [--seed N] [--behind counts|fails] [--program FILE]",
+        about: "a server with writers, readers, jobs, hostile clients and kills for N minutes (30 unless told), watched",
+        run: soak::run,
     },
 ];
 

@@ -1,5 +1,6 @@
 //! Work that takes longer than a request: adding videos.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -91,12 +92,22 @@ impl Job {
         self.state.subscribe()
     }
 
-    /// Asks it to stop; the video it is at is not added.
+    /// Asks it to stop (cancel), wherever it is.
     pub(crate) fn stop(&self) {
         self.progress.stop();
     }
 
-    fn run(&self, index: &Index, paths: &[Utf8PathBuf], tags: Vec<String>) {
+    /// Runs to its end; a panic is the end of this job and of nothing else.
+    fn run(&self, work: impl FnOnce(&Self)) {
+        if catch_unwind(AssertUnwindSafe(|| work(self))).is_err() {
+            self.state.send_modify(|state| {
+                let error = "the program met a fault of its own, which it has written to its standard error";
+                (state.phase, state.error) = (Phase::Failed, Some(error.to_owned()));
+            });
+        }
+    }
+
+    fn add(&self, index: &Index, paths: &[Utf8PathBuf], tags: Vec<String>) {
         let over = AtomicBool::new(false);
         let done = std::thread::scope(|scope| {
             let looking = scope.spawn(|| {
@@ -105,10 +116,11 @@ impl Job {
                     std::thread::park_timeout(LOOK);
                 }
             });
-            let added = index.add_files(paths, &AddOptions { tags }, &self.progress);
+            // Also when the work panics, or the scope would wait for the onlooker for ever.
+            let added = catch_unwind(AssertUnwindSafe(|| index.add_files(paths, &AddOptions { tags }, &self.progress)));
             over.store(true, Ordering::Relaxed);
             looking.thread().unpark();
-            added
+            added.unwrap_or_else(|panic| resume_unwind(panic))
         });
         self.look();
         let done = done.and_then(|added: Added| {
@@ -117,7 +129,7 @@ impl Job {
                 state.partial = added.partial;
                 state.phase = Phase::Settling;
             });
-            index.settle(Settling::WhenWorthIt, &cuemark_core::Progress::new())
+            if self.progress.is_stopped() { Ok(()) } else { index.settle(Settling::WhenWorthIt, &self.progress) }
         });
         self.state.send_modify(|state| match done {
             Ok(()) if self.progress.is_stopped() => state.phase = Phase::Stopped,
@@ -175,7 +187,7 @@ impl Jobs {
         }
         list.push(Arc::clone(&job));
         let running = Arc::clone(&job);
-        tokio::task::spawn_blocking(move || running.run(&index, &paths, tags));
+        tokio::task::spawn_blocking(move || running.run(|job| job.add(&index, &paths, tags)));
         Some(job)
     }
 

@@ -4,20 +4,30 @@
 //! stop, then lets running requests finish. Everything under `/api/v1` is described at `/api/v1/openapi.json`; `/` is a
 //! page that uses it and nothing else.
 //!
-//! Only files of the index are served, by the video's name and never by a path. Without a token the server answers only
-//! requests that were sent to it by a loopback name, so that a page of somebody else's cannot ask it through the browser.
+//! Only files of the index are served, by the video's name and never by a path, and only as they were indexed. Without a
+//! token the server answers only requests that were sent to it by a loopback name; with or without, it answers no page of
+//! another origin. [`Limits`] says how much of it clients may take.
 
 mod api;
 mod app;
 mod connections;
+mod film;
 mod guard;
 mod jobs;
+mod limits;
 mod metrics;
 mod page;
+mod patience;
 mod problem;
+mod range;
+mod rehearsal;
+mod stream;
+mod thumbnails;
+mod work;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use cuemark_core::{Advice, Advise};
@@ -25,6 +35,12 @@ use cuemark_search::Index;
 use tokio::net::TcpListener;
 
 use app::{App, router};
+pub use limits::Limits;
+pub use range::Wanted;
+pub use rehearsal::Rehearsal;
+
+/// How long work that no request waits for any more gets to notice that the server ends.
+const LETTING_GO: Duration = Duration::from_secs(1);
 
 /// How to serve.
 #[derive(Debug, Clone)]
@@ -35,11 +51,14 @@ pub struct ServerOptions {
     pub token: Option<String>,
     /// Folders whose videos may be added through the API; none when empty.
     pub addable: Vec<Utf8PathBuf>,
+    /// How much of it clients may take.
+    pub limits: Limits,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
-        Self { listen: SocketAddr::from(([127, 0, 0, 1], 7878)), token: None, addable: Vec::new() }
+        let listen = SocketAddr::from(([127, 0, 0, 1], 7878));
+        Self { listen, token: None, addable: Vec::new(), limits: Limits::default() }
     }
 }
 
@@ -68,10 +87,12 @@ pub enum ServerError {
 impl Advise for ServerError {
     fn advice(&self) -> Option<Advice> {
         match self {
-            Self::Open { .. } => Some("set CUEMARK_TOKEN, or listen on 127.0.0.1".into()),
-            Self::Listen { .. } => {
-                Some(Advice::say("is another server running there? choose a port with ").setting("listen"))
+            Self::Open { .. } => {
+                Some(Advice::say("put a token into the variable CUEMARK_TOKEN, or listen on 127.0.0.1"))
             }
+            Self::Listen { .. } => Some(
+                Advice::say("is another server running there? choose a port with ").set_any("listen", "ADDRESS:PORT"),
+            ),
             Self::Start(_) => None,
         }
     }
@@ -93,8 +114,8 @@ impl Server {
         if options.token.is_none() && !listen.ip().is_loopback() {
             return Err(ServerError::Open { listen });
         }
-        connections::make_room();
-        let listener = TcpListener::bind(listen).await.map_err(|source| ServerError::Listen { listen, source })?;
+        connections::make_room(&options.limits);
+        let listener = connections::listen(listen).map_err(|source| ServerError::Listen { listen, source })?;
         Ok(Self { listener, app: Arc::new(App::new(index, options)) })
     }
 
@@ -106,11 +127,14 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Answers until `stop` is over; then running requests get a few seconds to finish.
+    /// Answers until `stop` is over; then jobs are stopped and running requests get [`Limits::finishing`] to finish.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let app = Arc::clone(&self.app);
-        connections::serve(self.listener, router(self.app), stop).await;
-        app.jobs.stop();
+        let stop = async {
+            stop.await;
+            app.jobs.stop();
+        };
+        connections::serve(self.listener, router(Arc::clone(&self.app)), &self.app.options.limits, stop).await;
     }
 }
 
@@ -120,12 +144,15 @@ impl Server {
 /// As [`Server::bind`].
 pub fn serve(index: Index, options: ServerOptions, listening: impl FnOnce(SocketAddr)) -> Result<(), ServerError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         let server = Server::bind(Arc::new(index), options).await?;
         listening(server.address()?);
         server.run(asked_to_stop()).await;
         Ok(())
-    })
+    });
+    // Threads that hang in the system must not keep the process; what they were writing is safe or not there.
+    runtime.shutdown_timeout(LETTING_GO);
+    served
 }
 
 async fn asked_to_stop() {

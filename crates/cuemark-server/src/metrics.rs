@@ -9,7 +9,6 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 
-use crate::api::off_thread;
 use crate::app::App;
 
 /// Upper ends of the buckets of search times, in milliseconds.
@@ -66,7 +65,7 @@ impl Metrics {
 pub(crate) async fn show(State(app): State<Arc<App>>) -> impl IntoResponse {
     let mut text = app.metrics.text();
     let index = Arc::clone(&app.index);
-    if let Ok(status) = off_thread(move || index.engine().status()).await {
+    if let Ok(status) = app.lookups.run(move |_| index.engine().status()).await {
         let _ = writeln!(text, "# TYPE cuemark_videos gauge\ncuemark_videos {}", status.videos);
         let _ = writeln!(text, "# TYPE cuemark_moments gauge\ncuemark_moments {}", status.moments);
     }

@@ -1,164 +1,18 @@
-//! The server over real sockets: what it answers, and what it does with requests that mean harm.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // a test may panic, and one of them is a program of its own
+//! The server over real sockets: what it answers.
+#![allow(clippy::unwrap_used)] // a test may panic
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::process::{Command, Stdio};
+mod kit;
+
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Advise as _, Dialect, Progress, Span, VideoId};
+use camino::Utf8PathBuf;
+use cuemark_core::{Advise as _, Dialect};
 use cuemark_formats::Overwrite;
-use cuemark_search::{
-    EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, Moment, Result, SearchError, VideoEntry, VideoState,
-};
+use cuemark_search::{EngineUrl, Index};
 use cuemark_server::{Server, ServerError, ServerOptions};
-use serde_json::Value;
 
-const WORDS: [&str; 6] = ["red", "blue", "ball", "box", "spins", "stage"];
-
-/// Each word is an axis.
-struct Words;
-
-fn embed(text: &str) -> Vec<f32> {
-    WORDS.iter().map(|word| if text.split_whitespace().any(|said| said == *word) { 1.0 } else { 0.05 }).collect()
-}
-
-impl Encoder for Words {
-    fn name(&self) -> &str {
-        "words"
-    }
-
-    fn width(&self) -> usize {
-        WORDS.len()
-    }
-
-    fn sentences(&self, sentences: &[&str]) -> Result<Vec<Embedding>> {
-        Ok(sentences.iter().filter_map(|text| Embedding::unit(embed(text))).collect())
-    }
-
-    fn video(&self, id: &VideoId, _: Option<&Utf8Path>, _: &Progress) -> Result<EmbeddedVideo> {
-        Err(SearchError::UnknownVideo { video: id.clone() })
-    }
-}
-
-struct Running {
-    address: SocketAddr,
-    folder: Utf8PathBuf,
-    stop: Option<tokio::sync::oneshot::Sender<()>>,
-    thread: Option<std::thread::JoinHandle<()>>,
-    _guard: tempfile::TempDir,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.stop.take().map(|stop| stop.send(()));
-        let _ = self.thread.take().map(std::thread::JoinHandle::join);
-    }
-}
-
-/// A server on a free port over two videos: `one` with a file of 1,000 bytes, `two` without.
-fn running(token: Option<&str>) -> Running {
-    let guard = tempfile::tempdir().unwrap();
-    let folder = Utf8PathBuf::from_path_buf(guard.path().to_owned()).unwrap();
-    std::fs::write(folder.join("secret.txt"), "nobody's business").unwrap();
-    std::fs::create_dir(folder.join("videos")).unwrap();
-    let file = folder.join("videos/one.mp4");
-    std::fs::write(&file, (0..1000).map(|n| (n % 251) as u8).collect::<Vec<u8>>()).unwrap();
-    let index = Index::create(&EngineUrl::File(folder.join("index")), Box::new(Words), Overwrite::Never).unwrap();
-    let moment = |start: f64, text: &str| Moment {
-        span: Span::new(start, start + 4.0).unwrap(),
-        embedding: Embedding::unit(embed(text)).unwrap(),
-    };
-    for (id, path, moments) in [
-        ("one", Some(file), vec![moment(0.0, "red ball spins stage"), moment(10.0, "stage")]),
-        ("two", None, vec![moment(2.0, "blue box stage"), moment(12.0, "stage")]),
-    ] {
-        let entry = VideoEntry {
-            id: id.into(),
-            path,
-            duration: 20.0,
-            bytes: 0,
-            modified: 0,
-            tags: vec![format!("tag-{id}")],
-            state: VideoState::Present,
-            partial: None,
-        };
-        index.engine().put(&entry, &moments).unwrap();
-    }
-    index.settle(cuemark_search::Settling::WhenWorthIt, &Progress::new()).unwrap();
-    let options = ServerOptions {
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        token: token.map(str::to_owned),
-        addable: vec![folder.join("videos")],
-    };
-    let (stop, stopped) = tokio::sync::oneshot::channel();
-    let (tell, told) = std::sync::mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        runtime.block_on(async {
-            let server = Server::bind(Arc::new(index), options).await.unwrap();
-            tell.send(server.address().unwrap()).unwrap();
-            server
-                .run(async {
-                    let _ = stopped.await;
-                })
-                .await;
-        });
-    });
-    Running { address: told.recv().unwrap(), folder, stop: Some(stop), thread: Some(thread), _guard: guard }
-}
-
-struct Reply {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
-}
-
-impl Reply {
-    fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.head))
-    }
-
-    /// A problem with this status, said in the right form.
-    fn is_problem(&self, status: u16) -> bool {
-        self.status == status
-            && self.head.contains("application/problem+json")
-            && self.json()["status"] == status
-            && self.json()["detail"].as_str().is_some_and(|detail| !detail.is_empty())
-    }
-}
-
-impl Running {
-    fn send(&self, request: &str) -> Reply {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut bytes = Vec::new();
-        let _ = stream.read_to_end(&mut bytes);
-        let split = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(bytes.len());
-        let head = String::from_utf8_lossy(&bytes[..split]).to_lowercase();
-        let status = head.split_whitespace().nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
-        Reply { status, head, body: bytes.get(split + 4..).unwrap_or_default().to_vec() }
-    }
-
-    fn get_with(&self, path: &str, headers: &str) -> Reply {
-        self.send(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n"))
-    }
-
-    fn get(&self, path: &str) -> Reply {
-        self.get_with(path, "")
-    }
-
-    fn post(&self, path: &str, body: &str) -> Reply {
-        self.send(&format!(
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\n\r\n{body}",
-            body.len()
-        ))
-    }
-}
+use kit::{Words, running};
 
 #[test]
 fn a_question_gets_ranked_moments_with_spans_and_probabilities() {
@@ -191,8 +45,7 @@ fn videos_are_served_whole_and_in_ranges() {
     assert_eq!((last.status, &last.body[..]), (206, &bytes[990..]));
     for range in ["bytes=2000-3000", "bytes=9-3", "bytes=99999999999999999999-"] {
         let refused = server.get_with("/api/v1/videos/one/media", &format!("Range: {range}\r\n"));
-        assert!([416, 400, 200].contains(&refused.status), "{range}: {}", refused.status);
-        assert!(refused.body.is_empty() || refused.body == bytes, "{range}");
+        assert!(refused.is_problem(416) || refused.body == bytes, "{range}: {}", refused.status);
     }
     assert_eq!(server.get_with("/api/v1/videos/one/media", "Range: bytes=2000-3000\r\n").status, 416);
     assert!(server.get("/api/v1/videos/two/media").is_problem(404));
@@ -274,6 +127,63 @@ fn nonsense_gets_a_problem_and_the_server_lives_on() {
 }
 
 #[test]
+fn every_refusal_is_a_problem_of_the_right_type() {
+    let server = running(None);
+    let send = |line: &str, rest: &str| {
+        server.send(&format!("{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{rest}"))
+    };
+    let large = format!("Content-Type: application/json\r\nContent-Length: 200000\r\n\r\n{}", "x".repeat(200_000));
+    let json = |body: &str| format!("Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    for (line, rest, status, kind) in [
+        ("PUT /api/v1/search", "\r\n", 405, "method-not-allowed"),
+        ("BREW /", "\r\n", 405, "method-not-allowed"),
+        ("DELETE /api/v1/jobs", "\r\n", 405, "method-not-allowed"),
+        ("GET /nothing", "\r\n", 404, "not-found"),
+        ("GET /api/v1/videos/%ff%fe", "\r\n", 400, "bad-request"),
+        ("GET /api/v1/videos/%ff%fe/media", "\r\n", 400, "bad-request"),
+        ("GET /api/v1/jobs/%ff", "\r\n", 400, "bad-request"),
+        ("GET /api/v1/videos/one/media", "Range: bytes=2000-\r\n\r\n", 416, "range-not-satisfiable"),
+        ("POST /api/v1/jobs", "Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}", 415, "unsupported-media-type"),
+        ("POST /api/v1/jobs", json("{\"paths\":5}").as_str(), 422, "unprocessable"),
+        ("POST /api/v1/jobs", json("{").as_str(), 400, "bad-request"),
+        ("POST /api/v1/jobs", large.as_str(), 413, "too-large"),
+    ] {
+        let reply = send(line, rest);
+        assert!(reply.is_problem(status), "{line}: {} {}", reply.head, String::from_utf8_lossy(&reply.body));
+        assert_eq!(reply.json()["type"], kind, "{line}");
+    }
+    assert!(send("PUT /api/v1/search", "\r\n").head.contains("allow: get,head"));
+    let outside = send("GET /api/v1/videos/one/media", "Range: bytes=2000-\r\n\r\n");
+    assert!(outside.head.contains("content-range: bytes */1000"), "{}", outside.head);
+}
+
+#[test]
+fn advice_comes_in_the_words_of_http_with_its_settings_as_data() {
+    let server = running(None);
+    let refused = server.post("/api/v1/jobs", "{\"paths\":[\"/etc\"]}");
+    assert!(refused.is_problem(403));
+    let problem = refused.json();
+    assert!(problem["hint"].as_str().is_some_and(|hint| !hint.contains("--")), "{problem}");
+    assert_eq!(problem["settings"], serde_json::json!({ "allow_add": null }));
+}
+
+#[test]
+fn a_film_that_was_fetched_already_is_not_sent_again() {
+    let server = running(None);
+    let head = server.get("/api/v1/videos/one/media").head;
+    let tag = head.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap().to_owned();
+    let again = server.get_with("/api/v1/videos/one/media", &format!("If-None-Match: {tag}\r\n"));
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    let range = |version: &str| {
+        let part = format!("Range: bytes=0-9\r\nIf-Range: {version}\r\n");
+        server.get_with("/api/v1/videos/one/media", &part).body.len()
+    };
+    assert_eq!((range(&tag), range("\"another\"")), (10, 1000));
+    let head = server.send("HEAD /api/v1/videos/one/media HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    assert!(head.status == 200 && head.head.contains("content-length: 1000") && head.body.is_empty());
+}
+
+#[test]
 fn a_video_that_cannot_be_decoded_gives_no_picture_and_no_path() {
     let server = running(None);
     let reply = server.get("/api/v1/videos/one/thumbnail");
@@ -336,6 +246,7 @@ fn the_description_lists_every_path_and_metrics_count() {
 #[test]
 fn a_job_adds_what_it_may_and_tells_how_far_it_is() {
     let server = running(None);
+    std::fs::write(server.folder.join("videos/new.mp4"), "film").unwrap();
     let body = serde_json::json!({ "paths": [server.folder.join("videos")] }).to_string();
     let started = server.post("/api/v1/jobs", &body);
     assert_eq!(started.status, 202);
@@ -343,72 +254,11 @@ fn a_job_adds_what_it_may_and_tells_how_far_it_is() {
     // The stream ends when the job does.
     let events = String::from_utf8(server.get(&format!("/api/v1/jobs/{id}/events")).body).unwrap();
     assert!(events.contains("event: job") && events.contains("\"phase\":\"finished\""), "{events}");
-    // The toy encoder knows no file, so the one in the folder is listed as failed, by its name and not its path.
+    // One is there already. The toy encoder knows no file, so the new one is listed as failed.
     let state = server.get(&format!("/api/v1/jobs/{id}")).json();
-    assert_eq!((state["done"].as_u64(), state["failed"].as_array().map(Vec::len)), (Some(1), Some(1)));
+    assert_eq!((state["done"].as_u64(), state["unchanged"].as_u64()), (Some(2), Some(1)));
+    assert_eq!(state["failed"].as_array().map(Vec::len), Some(1));
     assert_eq!(server.get("/api/v1/jobs").json()["jobs"].as_array().map(Vec::len), Some(1));
-}
-
-/// Slow clients at a time.
-const HERD: usize = 5000;
-/// Tells the process of slow clients whom to bother.
-const HERD_OF: &str = "CUEMARK_TEST_HERD";
-
-#[test]
-fn five_thousand_clients_that_take_their_time_are_cut_off_and_others_are_served_meanwhile() {
-    let server = running(None);
-    // This very program, as another process: the function below.
-    let mut herd = Command::new(std::env::current_exe().unwrap())
-        .args(["the_herd_of_slow_clients", "--exact", "--nocapture"])
-        .env(HERD_OF, server.address.to_string())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(herd.stdout.take().unwrap()).lines().map_while(std::io::Result::ok);
-    // The harness may print on the same line.
-    let mut told = lines.filter_map(|line| Some(line.split_once("herd: ")?.1.to_owned()));
-    let connected: usize = told.next().unwrap().parse().unwrap();
-    if connected < HERD {
-        eprintln!("only {connected} slow clients: the system allows no more open files");
-    }
-    assert!(connected >= 200, "{connected}");
-    for _ in 0..50 {
-        assert_eq!(server.get("/api/v1/search?q=ball").status, 200);
-        assert_eq!(server.get("/api/v1/videos/one/media").body.len(), 1000);
-        assert!(server.get("/api/v1/videos/..%2Fsecret.txt/media").is_problem(404));
-        assert!(server.post("/api/v1/jobs", "{").status >= 400);
-    }
-    // Every one of them is cut off although it keeps sending.
-    assert_eq!(told.next().unwrap().parse::<usize>().unwrap(), connected);
-    assert!(herd.wait().unwrap().success());
-    assert_eq!(server.get("/api/v1/health").status, 200);
-}
-
-/// No test of its own: what the test above runs as another process.
-#[test]
-fn the_herd_of_slow_clients() {
-    let Ok(address) = std::env::var(HERD_OF) else { return };
-    let most = rlimit::increase_nofile_limit(HERD as u64 + 64).unwrap() as usize - 64;
-    let mut herd = Vec::new();
-    for _ in 0..HERD.min(most) {
-        let mut stream = TcpStream::connect(&address).unwrap();
-        stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").unwrap();
-        stream.set_nonblocking(true).unwrap();
-        herd.push(stream);
-    }
-    let connected = herd.len();
-    println!("herd: {connected}");
-    let began = Instant::now();
-    while !herd.is_empty() && began.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(200));
-        // One more letter each; those that are told off, or find nobody listening, are gone.
-        herd.retain_mut(|stream| {
-            let heard = stream.read(&mut [0; 64]);
-            let waits = heard.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
-            waits && stream.write_all(b"x").is_ok()
-        });
-    }
-    println!("herd: {}", connected - herd.len());
 }
 
 #[test]
@@ -419,8 +269,6 @@ fn an_address_that_others_can_reach_wants_a_token() {
     let options = ServerOptions { listen: SocketAddr::from(([0, 0, 0, 0], 0)), ..ServerOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let refused = runtime.block_on(Server::bind(index, options)).err().unwrap();
-    assert!(
-        matches!(refused, ServerError::Open { .. })
-            && refused.advice_in(Dialect::Terminal).unwrap().contains("CUEMARK_TOKEN")
-    );
+    assert!(matches!(refused, ServerError::Open { .. }));
+    assert!(refused.advice().unwrap().render(Dialect::Terminal).contains("CUEMARK_TOKEN"));
 }

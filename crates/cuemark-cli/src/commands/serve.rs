@@ -31,7 +31,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let index = args.place.open(None)?;
     // From the environment, since everybody on the machine can read a command line.
     let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
-    let options = ServerOptions { listen: args.listen, token, addable: args.allow_add.clone() };
+    let options =
+        ServerOptions { listen: args.listen, token, addable: args.allow_add.clone(), ..ServerOptions::default() };
     cuemark_server::serve(index, options, |address| say(&format!("listening on http://{address}")))?;
     Ok(Outcome::ok(""))
 }

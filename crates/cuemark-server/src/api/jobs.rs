@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
+use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use camino::Utf8PathBuf;
+use cuemark_core::{Advice, Progress};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::Name;
 use crate::app::App;
 use crate::jobs::{Job, JobState};
 use crate::problem::Problem;
@@ -49,11 +51,20 @@ pub(crate) async fn start(
     State(app): State<Arc<App>>,
     wanted: Result<Json<NewJob>, JsonRejection>,
 ) -> Result<(StatusCode, Json<JobState>), Problem> {
-    let Json(wanted) = wanted.map_err(|error| Problem::new(error.status(), error.body_text()))?;
+    let Json(wanted) = wanted.map_err(|error| {
+        let problem = Problem::new(error.status(), error.body_text());
+        if error.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            return problem.hint("send `Content-Type: application/json`");
+        }
+        problem
+    })?;
     if wanted.paths.is_empty() || wanted.paths.len() > 1000 || wanted.tags.len() > 100 {
         return Err(Problem::bad("name 1 to 1000 paths and at most 100 tags"));
     }
-    let paths = wanted.paths.iter().map(|path| allowed(&app, path)).collect::<Result<Vec<_>, _>>()?;
+    // Looking at paths may take a while on a slow disk.
+    let (looking, asked) = (Arc::clone(&app), wanted.paths);
+    let look = move |_: &Progress| asked.iter().map(|path| allowed(&looking, path)).collect::<Result<Vec<_>, _>>();
+    let paths = app.lookups.run(look).await?;
     match app.jobs.start(Arc::clone(&app.index), paths, wanted.tags) {
         Some(job) => Ok((StatusCode::ACCEPTED, Json(job.state()))),
         None => Err(Problem::new(StatusCode::CONFLICT, "another job is adding videos").hint("wait for it, or stop it")),
@@ -65,7 +76,7 @@ fn allowed(app: &App, path: &str) -> Result<Utf8PathBuf, Problem> {
     // One answer for what is not there and for what may not be seen.
     let refused = || {
         Problem::new(StatusCode::FORBIDDEN, "a path is not inside a folder that videos may be added from")
-            .hint("start the server with `--allow-add DIR`")
+            .advise(&Advice::say("start the server with the setting ").set_any("allow_add", "DIR"))
     };
     let real = Utf8PathBuf::from(path).canonicalize_utf8().map_err(|_| refused())?;
     let inside = |folder: &Utf8PathBuf| folder.canonicalize_utf8().is_ok_and(|folder| real.starts_with(folder));
@@ -79,16 +90,13 @@ fn find(app: &App, id: &str) -> Result<Arc<Job>, Problem> {
 
 /// One job.
 #[utoipa::path(get, path = "/api/v1/jobs/{id}", params(("id" = u64, Path)), responses((status = 200, body = JobState), (status = 404, body = Problem)))]
-pub(crate) async fn one(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Json<JobState>, Problem> {
+pub(crate) async fn one(State(app): State<Arc<App>>, Name(id): Name) -> Result<Json<JobState>, Problem> {
     Ok(Json(find(&app, &id)?.state()))
 }
 
-/// Asks a job to stop after the video it is at.
+/// Asks a job to stop (cancel): it ends within the video it is at, what was added before stays.
 #[utoipa::path(delete, path = "/api/v1/jobs/{id}", params(("id" = u64, Path)), responses((status = 202, body = JobState), (status = 404, body = Problem)))]
-pub(crate) async fn stop(
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-) -> Result<(StatusCode, Json<JobState>), Problem> {
+pub(crate) async fn stop(State(app): State<Arc<App>>, Name(id): Name) -> Result<(StatusCode, Json<JobState>), Problem> {
     let job = find(&app, &id)?;
     job.stop();
     Ok((StatusCode::ACCEPTED, Json(job.state())))
@@ -99,7 +107,7 @@ pub(crate) async fn stop(
     (status = 200, content_type = "text/event-stream"), (status = 404, body = Problem)))]
 pub(crate) async fn events(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Name(id): Name,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
     let job = find(&app, &id)?;
     let stream = unfold((job.watch(), Next::Now), |(mut watch, next)| async move {

@@ -7,8 +7,9 @@ pub(crate) mod videos;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{FromRequestParts, Path, State};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use serde::Serialize;
 use utoipa::{OpenApi, ToSchema};
 
@@ -53,7 +54,7 @@ struct Description;
 #[utoipa::path(get, path = "/api/v1/health", responses((status = 200, body = Health), (status = 500, body = Problem)))]
 pub(crate) async fn health(State(app): State<Arc<App>>) -> Result<Json<Health>, Problem> {
     let index = Arc::clone(&app.index);
-    let status = off_thread(move || index.engine().status()).await?;
+    let status = app.lookups.run(move |_| index.engine().status()).await?;
     let version = env!("CARGO_PKG_VERSION");
     Ok(Json(Health { status: "ok", version, videos: status.videos, moments: status.moments }))
 }
@@ -68,12 +69,16 @@ pub(crate) async fn nowhere() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "there is nothing here").hint("`/api/v1/openapi.json` lists what there is")
 }
 
-/// Runs something that computes or reads files, off the threads that serve.
-pub(crate) async fn off_thread<T: Send + 'static>(
-    work: impl FnOnce() -> cuemark_search::Result<T> + Send + 'static,
-) -> Result<T, Problem> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => Ok(done?),
-        Err(_) => Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the request could not be finished")),
+/// The name in a path: `one` in `/videos/one`.
+pub(crate) struct Name(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(name)) => Ok(Self(name)),
+            Err(_) => Err(Problem::bad("the name in the path is not UTF-8")),
+        }
     }
 }

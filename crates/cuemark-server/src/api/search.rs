@@ -1,28 +1,22 @@
 //! Questions and answers.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
-use cuemark_core::{Moment, Span, VideoId};
-use cuemark_search::{Answer, Effort, Filter, Question, Stages, VideoEntry};
+use axum::extract::{Query, State};
+use cuemark::{Asking, Found, Shown};
+use cuemark_core::{Progress, VideoId};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::off_thread;
-use super::videos::PartialRead;
+use super::Name;
 use crate::app::App;
 use crate::problem::Problem;
 
-/// Characters of a question at most.
-const LONGEST: usize = 1000;
-/// Answers at most.
+/// Answers at most: fewer than elsewhere, since strangers may ask.
 const MOST: usize = 100;
-/// How long a search waits for its turn.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A question.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -62,55 +56,13 @@ pub(crate) struct Like {
     limit: Option<usize>,
 }
 
-/// Answers to a question, best first.
+/// Answers to a question, the good ones first, and how long they took.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Found {
-    answers: Vec<FoundMoment>,
-    /// How many of them are good enough; 0 means that nothing is.
-    good: usize,
-    /// Words that mean nothing to the encoder.
-    unknown_words: Vec<String>,
+pub(crate) struct Answered {
+    #[serde(flatten)]
+    found: Found,
     /// Milliseconds.
     took_ms: f64,
-}
-
-/// A moment.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FoundMoment {
-    video: String,
-    /// Seconds.
-    start: f64,
-    /// Seconds.
-    end: f64,
-    /// Length of the video in seconds.
-    duration: f64,
-    /// That it answers the question, 0 to 1.
-    probability: f64,
-    /// The cosine.
-    score: f32,
-    /// Words that speak for it, with their shares.
-    words: Vec<Word>,
-    /// What was recognised in it and speaks for it, with shares; none for encoders that recognise nothing by name.
-    concepts: Vec<Concept>,
-    /// Whether there is a file to play.
-    playable: bool,
-    /// What of the video's file could not be read; left out of a whole film.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    partial: Option<PartialRead>,
-}
-
-/// A word and its share in an answer.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Word {
-    word: String,
-    share: f64,
-}
-
-/// Something recognised and its share in an answer.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Concept {
-    concept: String,
-    share: f64,
 }
 
 /// Where along a video a question scores high.
@@ -122,26 +74,25 @@ pub(crate) struct Strip {
 
 /// Finds the moments that a sentence describes.
 #[utoipa::path(get, path = "/api/v1/search", params(Asked), responses(
-    (status = 200, body = Found), (status = 400, body = Problem), (status = 404, body = Problem), (status = 503, body = Problem)))]
+    (status = 200, body = Answered), (status = 400, body = Problem), (status = 404, body = Problem), (status = 503, body = Problem)))]
 pub(crate) async fn search(
     State(app): State<Arc<App>>,
     asked: Result<Query<Asked>, QueryRejection>,
-) -> Result<Json<Found>, Problem> {
+) -> Result<Json<Answered>, Problem> {
     let Query(asked) = asked.map_err(|error| Problem::bad(error.body_text()))?;
-    answer(app, asked.question()?).await
+    answer(app, asked.asking()?).await
 }
 
 /// Finds moments like one of the index.
 #[utoipa::path(get, path = "/api/v1/moments/like", params(Like), responses(
-    (status = 200, body = Found), (status = 400, body = Problem), (status = 404, body = Problem), (status = 503, body = Problem)))]
+    (status = 200, body = Answered), (status = 400, body = Problem), (status = 404, body = Problem), (status = 503, body = Problem)))]
 pub(crate) async fn like(
     State(app): State<Arc<App>>,
     like: Result<Query<Like>, QueryRejection>,
-) -> Result<Json<Found>, Problem> {
+) -> Result<Json<Answered>, Problem> {
     let Query(like) = like.map_err(|error| Problem::bad(error.body_text()))?;
-    let span = Span::new(like.start, like.end).map_err(|error| Problem::bad(error.to_string()))?;
-    let like_moment = Some(Moment { video: VideoId::new(like.video), span });
-    answer(app, Question { like: like_moment, limit: limit(like.limit)?, ..Question::default() }).await
+    let moment = format!("{}:{}-{}", like.video, like.start, like.end);
+    answer(app, Asking { like: Some(moment), limit: limit(like.limit)?, ..Asking::default() }).await
 }
 
 /// Where along a video a question scores high.
@@ -149,112 +100,51 @@ pub(crate) async fn like(
     (status = 200, body = Strip), (status = 400, body = Problem), (status = 404, body = Problem)))]
 pub(crate) async fn strip(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Name(id): Name,
     asked: Result<Query<Asked>, QueryRejection>,
 ) -> Result<Json<Strip>, Problem> {
     let Query(asked) = asked.map_err(|error| Problem::bad(error.body_text()))?;
-    let question = asked.question()?;
-    let _turn = turn(&app).await?;
+    let question = asked.asking()?.question()?;
     let index = Arc::clone(&app.index);
-    let strip = off_thread(move || index.strip(&question, &VideoId::new(id))).await?;
+    let strip = app.searches.run(move |_| index.strip(&question, &VideoId::new(id))).await?;
     Ok(Json(Strip { strip }))
 }
 
-async fn turn(app: &App) -> Result<tokio::sync::SemaphorePermit<'_>, Problem> {
-    let busy =
-        || Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many searches at a time").hint("try again in a moment");
-    match tokio::time::timeout(PATIENCE, app.searches.acquire()).await {
-        Ok(Ok(turn)) => Ok(turn),
-        _ => Err(busy()),
-    }
-}
-
-async fn answer(app: Arc<App>, question: Question) -> Result<Json<Found>, Problem> {
+async fn answer(app: Arc<App>, asking: Asking) -> Result<Json<Answered>, Problem> {
     let began = Instant::now();
-    let _turn = turn(&app).await?;
     let index = Arc::clone(&app.index);
-    let found = off_thread(move || {
-        let answers = index.answer(&question)?;
-        let moments = answers.moments.into_iter().map(|answer| {
-            let entry = index.engine().video(&answer.video)?;
-            Ok(FoundMoment::new(answer, entry))
-        });
-        let moments = moments.collect::<cuemark_search::Result<Vec<_>>>()?;
-        Ok(Found { answers: moments, good: answers.good, unknown_words: answers.unknown_words, took_ms: 0.0 })
-    })
-    .await?;
-    Ok(Json(Found { took_ms: began.elapsed().as_secs_f64() * 1e3, ..found }))
-}
-
-impl FoundMoment {
-    fn new(answer: Answer, entry: Option<VideoEntry>) -> Self {
-        let (duration, playable, partial) =
-            entry.map_or((0.0, false, None), |entry| (entry.duration, entry.path.is_some(), entry.partial));
-        let words = answer.words.into_iter().map(|word| Word { word: word.word, share: word.share });
-        let concepts = answer.concepts.into_iter().map(|seen| Concept { concept: seen.concept, share: seen.share });
-        Self {
-            video: answer.video.to_string(),
-            start: answer.span.start(),
-            end: answer.span.end(),
-            duration,
-            probability: answer.probability,
-            score: answer.score,
-            words: words.collect(),
-            concepts: concepts.collect(),
-            playable,
-            partial: partial.map(PartialRead::from),
-        }
-    }
+    let found = app.searches.run(move |_: &Progress| asking.ask(&index, Shown::All)).await?;
+    Ok(Json(Answered { found: found.without_paths(), took_ms: began.elapsed().as_secs_f64() * 1e3 }))
 }
 
 impl Asked {
-    fn question(&self) -> Result<Question, Problem> {
-        if self.q.chars().count() > LONGEST {
-            return Err(Problem::bad(format!("`q` is longer than {LONGEST} characters")));
-        }
-        let mut question = Question::new(&self.q);
-        let list = |text: &Option<String>| -> Vec<String> {
-            let names = text.as_deref().unwrap_or_default().split(',').map(str::trim);
-            names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    fn asking(self) -> Result<Asking, Problem> {
+        let list = |text: Option<String>| -> Vec<String> {
+            let text = text.unwrap_or_default();
+            text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
         };
-        let videos = list(&self.video);
-        question.filter = Filter {
-            videos: (!videos.is_empty()).then(|| videos.into_iter().map(VideoId::new).collect()),
-            tags: list(&self.tag),
-            within: self.within.as_deref().map(span).transpose()?,
-        };
-        question.limit = limit(self.limit)?;
-        if let Some(least) = self.least {
-            if !(0.0..=1.0).contains(&least) {
-                return Err(Problem::bad(format!("`least` is {least}, not in 0 to 1")));
-            }
-            question.least = least;
-        }
-        question.effort = match self.mode.as_deref() {
-            None | Some("approximate") => Effort::Approximate,
-            Some("exact") => Effort::Exact,
+        let exact = match self.mode.as_deref() {
+            None | Some("approximate") => false,
+            Some("exact") => true,
             Some(other) => return Err(Problem::bad(format!("`mode` is `{other}`, not `approximate` or `exact`"))),
         };
-        question.stages = match self.two_stage {
-            None => Stages::One,
-            Some(videos) if (1..=1000).contains(&videos) => Stages::Two { videos },
-            Some(videos) => return Err(Problem::bad(format!("`two_stage` is {videos}, not in 1 to 1000"))),
-        };
-        Ok(question)
+        Ok(Asking {
+            videos: list(self.video),
+            tags: list(self.tag),
+            within: self.within,
+            limit: limit(self.limit)?,
+            least: self.least.unwrap_or(Asking::LEAST),
+            exact,
+            two_stage: self.two_stage,
+            ..Asking::sentence(self.q)
+        })
     }
 }
 
 fn limit(asked: Option<usize>) -> Result<usize, Problem> {
     match asked {
-        None => Ok(10),
+        None => Ok(Asking::LIMIT),
         Some(limit) if (1..=MOST).contains(&limit) => Ok(limit),
         Some(limit) => Err(Problem::bad(format!("`limit` is {limit}, not in 1 to {MOST}"))),
     }
-}
-
-fn span(text: &str) -> Result<Span, Problem> {
-    let wrong = || Problem::bad(format!("`within` is `{text}`, not START-END in seconds"));
-    let (start, end) = text.split_once('-').ok_or_else(wrong)?;
-    let seconds = |text: &str| text.trim().parse::<f64>().map_err(|_| wrong());
-    Span::new(seconds(start)?, seconds(end)?).map_err(|error| Problem::bad(format!("`within`: {error}")))
 }

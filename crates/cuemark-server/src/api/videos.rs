@@ -1,25 +1,25 @@
 //! Videos: what there is, their bytes, their pictures.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use axum::Json;
-use axum::body::Body;
+use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use camino::Utf8PathBuf;
+use camino::Utf8Path;
 use cuemark_core::{Progress, VideoId};
-use cuemark_media::{Ffmpeg, OpenedVideo, Partial};
-use cuemark_search::{SearchError, VideoEntry, VideoState};
+use cuemark_media::{Ffmpeg, MediaError, OpenedVideo, Partial};
+use cuemark_search::{Index, SearchError, VideoEntry, VideoState};
 use serde::{Deserialize, Serialize};
-use tower::ServiceExt as _;
-use tower_http::services::ServeFile;
 use utoipa::{IntoParams, ToSchema};
 
-use super::off_thread;
-use crate::app::{App, KEPT_THUMBNAILS};
+use super::Name;
+use crate::app::App;
+use crate::film::Film;
 use crate::problem::Problem;
+use crate::{Wanted, stream, thumbnails};
 
 /// A video.
 #[derive(Debug, Serialize, ToSchema)]
@@ -110,7 +110,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Videos>, Problem> {
     let Query(page) = page.map_err(|error| Problem::bad(error.body_text()))?;
     let index = Arc::clone(&app.index);
-    let videos = off_thread(move || index.engine().videos()).await?;
+    let videos = app.lookups.run(move |_| index.engine().videos()).await?;
     let total = videos.len();
     let chosen = videos.into_iter().skip(page.offset.unwrap_or(0)).take(page.limit.unwrap_or(100).min(1000));
     Ok(Json(Videos { videos: chosen.map(Video::from).collect(), total }))
@@ -118,79 +118,126 @@ pub(crate) async fn list(
 
 /// One video.
 #[utoipa::path(get, path = "/api/v1/videos/{id}", params(("id" = String, Path)), responses((status = 200, body = Video), (status = 404, body = Problem)))]
-pub(crate) async fn one(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Json<Video>, Problem> {
+pub(crate) async fn one(State(app): State<Arc<App>>, Name(id): Name) -> Result<Json<Video>, Problem> {
     Ok(Json(entry(&app, id).await?.into()))
 }
 
 async fn entry(app: &App, id: String) -> Result<VideoEntry, Problem> {
     let (index, video) = (Arc::clone(&app.index), VideoId::new(id));
-    off_thread(move || index.engine().video(&video)?.ok_or(SearchError::UnknownVideo { video })).await
+    app.lookups.run(move |_| known(&index, video)).await
 }
 
-/// The file of a video: the one that was indexed, whatever the request says.
-async fn file(app: &App, id: String) -> Result<Utf8PathBuf, Problem> {
-    let nothing =
-        || Problem::new(StatusCode::NOT_FOUND, "this video has no file").hint("it was indexed by its features");
-    entry(app, id).await?.path.ok_or_else(nothing)
+fn known(index: &Index, video: VideoId) -> Result<VideoEntry, SearchError> {
+    index.engine().video(&video)?.ok_or(SearchError::UnknownVideo { video })
 }
 
 /// The bytes of a video, or a range of them.
 #[utoipa::path(get, path = "/api/v1/videos/{id}/media", params(("id" = String, Path)), responses(
-    (status = 200, description = "the whole file"), (status = 206, description = "a range of it"), (status = 404, body = Problem), (status = 416)))]
+    (status = 200, description = "the whole file"), (status = 206, description = "a range of it"), (status = 304, description = "as it was"),
+    (status = 404, body = Problem), (status = 410, body = Problem), (status = 416, body = Problem)))]
 pub(crate) async fn media(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    request: Request,
+    Name(id): Name,
+    headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let path = file(&app, id).await?;
-    let mut response = match ServeFile::new(path).oneshot(request).await {
-        Ok(response) => response.map(Body::new),
-        Err(never) => match never {},
+    let index = Arc::clone(&app.index);
+    let open = move |_: &Progress| -> Result<_, Problem> {
+        let entry = known(&index, VideoId::new(id))?;
+        Ok((Film::open(&entry)?, kind(entry.path.as_deref())))
     };
-    if response.status() == StatusCode::NOT_FOUND {
-        return Err(
-            Problem::new(StatusCode::NOT_FOUND, "the file has vanished").hint("`cuemark index verify` marks it")
-        );
+    let (film, kind) = app.lookups.run(open).await?;
+    let said = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let (tag, length) = (film.tag(), film.bytes);
+    let common = [
+        (header::CONTENT_TYPE, kind.to_owned()),
+        (header::ACCEPT_RANGES, "bytes".to_owned()),
+        (header::CACHE_CONTROL, "private, max-age=60".to_owned()),
+        (header::ETAG, tag.clone()),
+    ];
+    if said(header::IF_NONE_MATCH).is_some_and(|known| known == tag) {
+        return Ok((StatusCode::NOT_MODIFIED, common).into_response());
     }
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=60"));
+    // A range of another version of the file would not fit to what the client has.
+    let range = said(header::RANGE).filter(|_| headers.get(header::IF_RANGE).is_none_or(|version| version == &tag));
+    let (status, part) = match range.map_or(Wanted::Whole, |range| Wanted::read(range, length)) {
+        Wanted::Whole => (StatusCode::OK, 0..length),
+        Wanted::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
+        Wanted::Outside => {
+            let refused = Problem::new(StatusCode::RANGE_NOT_SATISFIABLE, format!("the file has {length} bytes"));
+            return Ok(([(header::CONTENT_RANGE, format!("bytes */{length}"))], refused).into_response());
+        }
+    };
+    let of_part = [(header::CONTENT_LENGTH, (part.end - part.start).to_string())];
+    let mut response = (status, common, of_part, stream::body(film.file, part.clone(), &app.readers)).into_response();
+    if status == StatusCode::PARTIAL_CONTENT {
+        let place = format!("bytes {}-{}/{length}", part.start, part.end.saturating_sub(1));
+        if let Ok(place) = HeaderValue::from_str(&place) {
+            response.headers_mut().insert(header::CONTENT_RANGE, place);
+        }
+    }
     Ok(response)
+}
+
+/// What a browser should take the file for.
+fn kind(path: Option<&Utf8Path>) -> &'static str {
+    let ending = path.and_then(Utf8Path::extension).unwrap_or_default().to_ascii_lowercase();
+    match ending.as_str() {
+        "mp4" | "m4v" => "video/mp4",
+        "webm" => "video/webm",
+        "mov" => "video/quicktime",
+        "mkv" => "video/x-matroska",
+        "avi" => "video/x-msvideo",
+        "mpg" | "mpeg" => "video/mpeg",
+        "ts" => "video/mp2t",
+        _ => "application/octet-stream",
+    }
 }
 
 /// A picture of a video.
 #[utoipa::path(get, path = "/api/v1/videos/{id}/thumbnail", params(("id" = String, Path), Picture), responses(
-    (status = 200, content_type = "image/jpeg"), (status = 400, body = Problem), (status = 404, body = Problem)))]
+    (status = 200, content_type = "image/jpeg"), (status = 400, body = Problem), (status = 404, body = Problem), (status = 410, body = Problem)))]
 pub(crate) async fn thumbnail(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Name(id): Name,
     picture: Result<Query<Picture>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(picture) = picture.map_err(|error| Problem::bad(error.body_text()))?;
     let (at, width) = (picture.at.unwrap_or(0.0), picture.width.unwrap_or(320));
-    let sensible = (0.0..1e6).contains(&at) && (16..=1280).contains(&width);
-    if !sensible {
-        return Err(Problem::bad("`at` must be seconds of the video and `width` 16 to 1280 pixels"));
+    if !(0.0..1e6).contains(&at) {
+        return Err(Problem::bad(format!("`at` is {at}, not seconds of a video")));
     }
-    let path = file(&app, id.clone()).await?;
-    let key = (id, (10.0 * at) as u64, width);
-    let kept = app.thumbnails.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-    let bytes = match kept {
+    if !(16..=1280).contains(&width) {
+        return Err(Problem::bad(format!("`width` is {width}, not 16 to 1280 pixels")));
+    }
+    let entry = entry(&app, id).await?;
+    let ends = entry.duration;
+    let nothing = move || {
+        let detail = format!("there is no picture at {at} s: the video ends at {ends} s");
+        Problem::new(StatusCode::NOT_FOUND, detail).of_kind("past-the-end")
+    };
+    if at >= ends {
+        return Err(nothing());
+    }
+    let key = thumbnails::Picture::new(&entry, at, width);
+    let bytes = match app.thumbnails.get(&key) {
         Some(bytes) => bytes,
         None => {
-            let Ok(_turn) = app.decoders.acquire().await else {
-                return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"));
+            let decode = move |progress: &Progress| -> Result<_, Problem> {
+                // The decoder gets the open file: whatever lies at its name by then is not looked at.
+                let film = Film::open(&entry)?;
+                let path = entry.path.as_deref().unwrap_or(Utf8Path::new(""));
+                let video = OpenedVideo::of(path, film.file).map_err(SearchError::Media)?;
+                match Ffmpeg::on_path().thumbnail(&video, at, width, progress) {
+                    // The last picture may lie a little before the end.
+                    Err(MediaError::NoPicture { .. }) => Err(nothing()),
+                    picture => Ok(picture.map_err(SearchError::Media)?),
+                }
             };
-            let picture = move || -> Result<Vec<u8>, SearchError> {
-                Ok(Ffmpeg::on_path().thumbnail(&OpenedVideo::open(&path)?, at, width, &Progress::new())?)
-            };
-            let bytes = Arc::new(off_thread(picture).await?);
-            let mut kept = app.thumbnails.lock().unwrap_or_else(PoisonError::into_inner);
-            if kept.len() >= KEPT_THUMBNAILS {
-                kept.clear();
-            }
-            kept.insert(key, Arc::clone(&bytes));
+            let bytes = Bytes::from(app.decoders.run(decode).await?);
+            app.thumbnails.put(key, bytes.clone());
             bytes
         }
     };
     let headers = [(header::CONTENT_TYPE, "image/jpeg"), (header::CACHE_CONTROL, "private, max-age=3600")];
-    Ok((headers, bytes.as_ref().clone()).into_response())
+    Ok((headers, bytes).into_response())
 }

@@ -130,7 +130,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 /// Serves the page until Ctrl-C.
 fn serve(index: Index, listen: SocketAddr) -> anyhow::Result<Outcome> {
-    let options = ServerOptions { listen, token: None, addable: Vec::new() };
+    let options = ServerOptions { listen, ..ServerOptions::default() };
     cuemark_server::serve(index, options, |address| {
         let page = format!("http://{address}");
         say(&format!("the search page is at {page} until Ctrl-C"));

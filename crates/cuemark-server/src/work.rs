@@ -1,0 +1,129 @@
+//! Work for a request, off the threads that serve: so much at a time, and stopped when nobody waits for it any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use cuemark_core::Progress;
+use tokio::sync::Semaphore;
+
+use crate::problem::Problem;
+
+/// One kind of work: how much of it at a time, and how long a request waits for its turn.
+pub(crate) struct Work {
+    turns: Arc<Semaphore>,
+    patience: Duration,
+}
+
+/// Stops work when the request that wanted it is gone: its client has hung up, or it took too long.
+struct HungUp(Arc<Progress>);
+
+impl Drop for HungUp {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl Work {
+    pub(crate) fn new(at_a_time: usize, patience: Duration) -> Self {
+        Self { turns: Arc::new(Semaphore::new(at_a_time)), patience }
+    }
+
+    /// Does `work` when its turn has come. The turn belongs to the work and not to the request: a client that hangs up
+    /// stops its work, and the next begins when that has ended.
+    pub(crate) async fn run<T, E>(
+        &self,
+        work: impl FnOnce(&Progress) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, Problem>
+    where
+        T: Send + 'static,
+        E: Into<Problem> + Send + 'static,
+    {
+        let Ok(Ok(turn)) = tokio::time::timeout(self.patience, Arc::clone(&self.turns).acquire_owned()).await else {
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too much is asked for at a time")
+                .hint("try again in a moment"));
+        };
+        let progress = Arc::new(Progress::new());
+        let _hung_up = HungUp(Arc::clone(&progress));
+        let done = tokio::task::spawn_blocking(move || {
+            let done = progress.check().ok().map(|()| work(&progress));
+            drop(turn);
+            done
+        });
+        match done.await {
+            Ok(Some(done)) => done.map_err(Into::into),
+            // Nobody hears it.
+            Ok(None) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the request was called off")),
+            // A panic: a fault of ours, of which clients need to know no more.
+            Err(_) => Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the request could not be finished")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Instant;
+
+    use super::*;
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build().unwrap()
+    }
+
+    #[derive(Default)]
+    struct Count {
+        now: AtomicUsize,
+        most: AtomicUsize,
+        begun: AtomicUsize,
+        stopped: AtomicUsize,
+    }
+
+    /// Work that goes on until it is stopped, and then takes a moment to end, as a process does.
+    fn until_stopped(count: &Count, progress: &Progress) -> Result<(), Problem> {
+        count.begun.fetch_add(1, Ordering::SeqCst);
+        count.most.fetch_max(count.now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        let began = Instant::now();
+        while progress.check().is_ok() && began.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        count.stopped.fetch_add(usize::from(progress.is_stopped()), Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(20));
+        count.now.fetch_sub(1, Ordering::SeqCst);
+        Ok(())
+    }
+
+    #[test]
+    fn forty_clients_that_hang_up_never_have_more_work_going_on_than_there_are_turns() {
+        let count = Arc::new(Count::default());
+        runtime().block_on(async {
+            let work = Arc::new(Work::new(2, Duration::from_secs(5)));
+            for _ in 0..40 {
+                let (work, count) = (Arc::clone(&work), Arc::clone(&count));
+                let request = tokio::spawn(async move { work.run(move |told| until_stopped(&count, told)).await });
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                request.abort();
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            // Turns are given back: somebody who waits is served.
+            assert!(work.run(|_| Ok::<_, Problem>(())).await.is_ok());
+        });
+        assert!(count.most.load(Ordering::SeqCst) <= 2, "{} at a time", count.most.load(Ordering::SeqCst));
+        let begun = count.begun.load(Ordering::SeqCst);
+        assert!(begun >= 5 && begun == count.stopped.load(Ordering::SeqCst), "{begun} begun");
+    }
+
+    #[test]
+    fn who_waits_too_long_for_a_turn_is_told_to_come_back_and_a_panic_gives_the_turn_back() {
+        runtime().block_on(async {
+            let work = Arc::new(Work::new(1, Duration::from_millis(50)));
+            let panicked = work.run(|_| -> Result<(), Problem> { panic!("a fault of ours") }).await;
+            assert_eq!(panicked.unwrap_err().status(), 500);
+            let (busy, count) = (Arc::clone(&work), Arc::new(Count::default()));
+            let long = tokio::spawn(async move { busy.run(move |told| until_stopped(&count, told)).await });
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert_eq!(work.run(|_| Ok::<_, Problem>(())).await.unwrap_err().status(), 503);
+            long.abort();
+        });
+    }
+}
