@@ -125,7 +125,8 @@ fn open_plainly(path: &Utf8Path) -> std::io::Result<File> {
     File::open(path)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use camino::Utf8PathBuf;
     use cuemark_search::VideoState;

@@ -68,8 +68,11 @@ pub struct Setup {
     pub token: Option<&'static str>,
     pub limits: Limits,
     /// Films besides `one`: a name, and who makes the file.
-    pub films: Vec<(&'static str, fn(&Utf8Path))>,
+    pub films: Vec<(&'static str, Maker)>,
 }
+
+/// Makes the file of a film at a path.
+pub type Maker = fn(&Utf8Path);
 
 /// A server on a free port over two videos: `one` with a file of 1,000 bytes, `two` without.
 pub fn running(token: Option<&'static str>) -> Running {
