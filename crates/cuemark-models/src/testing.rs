@@ -264,8 +264,6 @@ pub(crate) fn assert_padding_changes_nothing(model: &dyn Model) {
 /// first window score higher on average than the others.
 pub(crate) fn assert_joint_learnt(build: impl Fn(VarBuilder) -> Result<Box<dyn Model>>, steps: usize, rate: f64) {
     let batch = joint_batch();
-    let steps = std::env::var("JS").map_or(steps, |v| v.parse().unwrap());
-    let rate = std::env::var("JR").map_or(rate, |v| v.parse().unwrap());
     let (model, first, last) = overfit(build, &batch, steps, rate);
     assert!(last < 0.6 * first, "{first} to {last}");
     let answers = model.answer(&batch).unwrap();

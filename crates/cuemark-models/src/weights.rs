@@ -96,7 +96,7 @@ mod tests {
         let path = Utf8PathBuf::from_path_buf(folder.path().join("model.safetensors")).unwrap();
         for model in JOINT {
             checkpoint(model, &path, |_| {});
-            load(model, &path).map(drop).unwrap_or_else(|error| panic!("{model}: {error}"));
+            load(model, &path).map_or_else(|error| panic!("{model}: {error}"), drop);
             checkpoint(model, &path, |tensors| {
                 tensors.remove("module.input_vid_proj.0.net.1.weight");
             });

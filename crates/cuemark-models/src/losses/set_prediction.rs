@@ -208,7 +208,8 @@ mod tests {
         let undecided = SetLayer { logits: layer().logits.zeros_like().unwrap(), ..layer() };
         for windows in [vec![], vec![[0.5f32, 0.5]]] {
             let costs = SetWeights::default();
-            let losses = &set_losses(&[undecided.clone()], &[windows], &costs, LabelLoss::Focal).unwrap()[0];
+            let losses =
+                &set_losses(std::slice::from_ref(&undecided), &[windows], &costs, LabelLoss::Focal).unwrap()[0];
             let by_hand = 2f32.ln() * 0.25 * (0.25 + 0.75) / 2.0;
             assert!((losses.label.to_scalar::<f32>().unwrap() - by_hand).abs() < 1e-6);
         }

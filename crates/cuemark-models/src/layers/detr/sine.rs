@@ -13,7 +13,7 @@ pub fn sine_code(angles: &Tensor, width: usize) -> Result<Tensor> {
     let period = |channel: usize| 10_000f64.powf(-((2 * (channel / 2)) as f64) / width as f64) as f32;
     let scale = Tensor::from_vec((0..width).map(period).collect::<Vec<_>>(), width, angles.device())?;
     // A cosine is a sine a quarter of a circle on: one operation for both.
-    let shift = |channel: usize| if channel % 2 == 0 { 0f32 } else { std::f32::consts::FRAC_PI_2 };
+    let shift = |channel: usize| if channel.is_multiple_of(2) { 0f32 } else { std::f32::consts::FRAC_PI_2 };
     let shift = Tensor::from_vec((0..width).map(shift).collect::<Vec<_>>(), width, angles.device())?;
     angles.broadcast_mul(&scale)?.broadcast_add(&shift)?.sin()
 }

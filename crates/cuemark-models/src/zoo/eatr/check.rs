@@ -47,7 +47,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     trace.out("slots", &forward.slots);
     trace.out("gated", &forward.gated);
     trace.layers("references", &forward.anchors)?;
-    trace.layers("hs", &[&[forward.event_state.clone()], &forward.states[..]].concat())?;
+    trace.layers("hs", &[std::slice::from_ref(&forward.event_state), &forward.states[..]].concat())?;
     trace.out("pred_event_spans", &forward.events);
     trace.out("saliency_scores", &forward.saliency);
     trace.set(&forward.layers, &losses.set)?;
