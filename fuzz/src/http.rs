@@ -1,7 +1,7 @@
 //! Requests and ranges: a whole server without its sockets hears the bytes as a client's.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Span, VideoId};
+use cuemark_core::{Progress, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
     EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, Moment, Result, SearchError, VideoEntry, VideoState,
@@ -62,7 +62,8 @@ fn stage() -> Option<Stage> {
     let modified = data.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis() as i64;
     let index = Index::create(&EngineUrl::File(root.join("index")), Box::new(Axis), Overwrite::Never).ok()?;
     let (id, tags, state) = (VideoId::new("film"), Vec::new(), VideoState::Present);
-    let entry = VideoEntry { id, path: Some(film), duration: 9.0, bytes: data.len(), modified, tags, state };
+    let entry =
+        VideoEntry { id, path: Some(film), duration: 9.0, bytes: data.len(), modified, tags, state, partial: None };
     let moment = Moment { span: Span::new(0.0, 4.0).ok()?, embedding: Embedding::unit(vec![1.0, 0.0])? };
     index.engine().put(&entry, &[moment]).ok()?;
     Some(Stage { server: Rehearsal::new(index, ServerOptions::default()).ok()?, _folder: folder })
@@ -84,7 +85,7 @@ impl Encoder for Axis {
         Ok(sentences.iter().filter_map(|text| Embedding::unit(vec![1.0, text.len() as f32])).collect())
     }
 
-    fn video(&self, id: &VideoId, _: Option<&Utf8Path>) -> Result<EmbeddedVideo> {
+    fn video(&self, id: &VideoId, _: Option<&Utf8Path>, _: &Progress) -> Result<EmbeddedVideo> {
         Err(SearchError::UnknownVideo { video: id.clone() })
     }
 }

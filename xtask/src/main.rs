@@ -62,8 +62,7 @@ fn leaderboard() -> Result<ExitCode> {
 
 fn help() -> String {
     let mut text = String::from("cargo xtask test\n    everything that must hold before a change lands\n");
-    text +=
-        "cargo xtask leaderboard\n    lay the table of results/runs/runs-*.json into README.md and write docs/findings.md\n";
+    text += "cargo xtask leaderboard\n    lay the table of results/runs/runs-*.json into README.md and write docs/findings.md\n";
     for bench in bench::BENCHES {
         text += &format!("cargo xtask bench {} [--repeat N] [--record]\n    {}\n", bench.name, bench.about);
     }

@@ -140,7 +140,8 @@ fn ours(metadata: &Metadata, architecture: &Path) -> Result<Vec<String>> {
         })
         .collect();
     for (name, needed) in &real {
-        let line = format!("| {} | {} |", short(name), needed.iter().map(|name| short(name)).collect::<Vec<_>>().join(", "));
+        let line =
+            format!("| {} | {} |", short(name), needed.iter().map(|name| short(name)).collect::<Vec<_>>().join(", "));
         match drawn.get(short(name)) {
             Some(drawn) if *drawn == needed.iter().map(|name| short(name)).collect() => {}
             _ => breaches.push(format!("ARCHITECTURE.md should say: {line}")),
@@ -174,7 +175,13 @@ mod tests {
     #[test]
     fn one_side_of_an_or_is_enough_and_both_of_an_and_are_needed() {
         let allowed = BTreeSet::from(["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception"]);
-        for fine in ["MIT", "MIT OR GPL-3.0", "MIT/Apache-2.0", "Apache-2.0 WITH LLVM-exception OR MIT", "(MIT OR GPL-2.0) AND Apache-2.0"] {
+        for fine in [
+            "MIT",
+            "MIT OR GPL-3.0",
+            "MIT/Apache-2.0",
+            "Apache-2.0 WITH LLVM-exception OR MIT",
+            "(MIT OR GPL-2.0) AND Apache-2.0",
+        ] {
             assert!(satisfies(fine, &allowed), "{fine}");
         }
         for not in ["GPL-3.0", "MIT AND GPL-3.0", "nonsense", "Apache-2.0 WITH GCC-exception-3.1"] {
@@ -199,7 +206,8 @@ mod tests {
                 })
                 .collect(),
         };
-        let metadata = Metadata { packages: vec![package("cuemark-core", &[]), package("cuemark-text", &["cuemark-core"])] };
+        let metadata =
+            Metadata { packages: vec![package("cuemark-core", &[]), package("cuemark-text", &["cuemark-core"])] };
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("A.md");
         let breaches = |rows: &str| {

@@ -392,7 +392,10 @@ mod tests {
         for text in ["[1 2]", "[1,]", "[,1]", "[1", "[1]]", "[NaN]", "[null]", "[1e999]"] {
             let meter = Meter::default();
             let mut cursor = Cursor::new(text, &meter);
-            assert!(cursor.array::<f64>(|cursor, _| cursor.number().map(drop)).and_then(|()| cursor.end()).is_err(), "{text}");
+            assert!(
+                cursor.array::<f64>(|cursor, _| cursor.number().map(drop)).and_then(|()| cursor.end()).is_err(),
+                "{text}"
+            );
         }
     }
 

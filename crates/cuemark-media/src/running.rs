@@ -41,7 +41,7 @@ impl Running {
         Self { program, video: video.map(Utf8Path::to_owned), child, heard, began: Instant::now(), wall }
     }
 
-    fn fault(&self, problem: impl ToString) -> MediaError {
+    fn fault(&self, problem: &dyn std::fmt::Display) -> MediaError {
         let (program, problem) = (self.program, problem.to_string());
         match &self.video {
             Some(path) => MediaError::video(path, format!("`{program}`: {problem}")),
@@ -57,7 +57,7 @@ impl Running {
         progress.check()?;
         match self.wall {
             Some(wall) if self.began.elapsed() > wall => {
-                Err(self.fault(format!("it took longer than {} s", wall.as_secs())))
+                Err(self.fault(&format_args!("it took longer than {} s", wall.as_secs())))
             }
             _ => Ok(()),
         }
@@ -100,9 +100,9 @@ impl Running {
             send.send(read.map(|_| bytes))
         });
         match self.next(&receive, progress)? {
-            Some(Ok(bytes)) if bytes.len() > most => Err(self.fault(format!("it wrote more than {most} bytes"))),
+            Some(Ok(bytes)) if bytes.len() > most => Err(self.fault(&format_args!("it wrote more than {most} bytes"))),
             Some(Ok(bytes)) => Ok(bytes),
-            Some(Err(error)) => Err(self.fault(error)),
+            Some(Err(error)) => Err(self.fault(&error)),
             None => Ok(Vec::new()),
         }
     }
@@ -152,7 +152,7 @@ impl Running {
             match self.child.try_wait() {
                 Ok(Some(status)) => break status,
                 Ok(None) => self.watch(progress)?,
-                Err(error) => return Err(self.fault(error)),
+                Err(error) => return Err(self.fault(&error)),
             }
             std::thread::sleep(Duration::from_millis(2));
         };

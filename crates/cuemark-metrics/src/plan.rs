@@ -244,8 +244,11 @@ mod tests {
 
     #[test]
     fn the_command_line_replaces_one_step_and_leaves_the_others() {
-        let overrides =
-            Overrides { nms: Some(Suppression::Above(0.4)), comparison: Some(Comparison::Inclusive), ..Overrides::default() };
+        let overrides = Overrides {
+            nms: Some(Suppression::Above(0.4)),
+            comparison: Some(Comparison::Inclusive),
+            ..Overrides::default()
+        };
         let plan = Plan::preset(Preset::Tan2d, None, overrides);
         let nms = plan.stages[0].steps.iter().find_map(|step| match step {
             Step::Suppress(nms) => Some(nms.threshold),

@@ -11,8 +11,8 @@ use cuemark_core::{NormSpan, Predictions, Progress, Span, Split};
 use cuemark_data::{Durations, ReadOptions, TruthFormat, read_truth};
 use cuemark_formats::{PredictionOptions, Source, VideoIndex, read_predictions};
 use cuemark_metrics::{
-    Comparison, Evaluation, Judge, Missing, Overrides, Plan, Preset, Suppression, TruthSpans, WhichHit, discounted_recall_at,
-    evaluate, parse_list,
+    Comparison, Evaluation, Judge, Missing, Overrides, Plan, Preset, Suppression, TruthSpans, WhichHit,
+    discounted_recall_at, evaluate, parse_list,
 };
 use cuemark_testkit::shared;
 use serde_json::Value;

@@ -13,8 +13,8 @@ use pyo3::types::PyDict;
 use rustc_hash::FxHashSet;
 
 use crate::arguments::{
-    ColumnAnswers, PredictionArgument, PredictionReading, ReadPredictions, ScoringFlags, Tables,
-    TruthArgument, TruthFlags,
+    ColumnAnswers, PredictionArgument, PredictionReading, ReadPredictions, ScoringFlags, Tables, TruthArgument,
+    TruthFlags,
 };
 use crate::failure::{Failure, Result};
 use crate::tables;

@@ -91,9 +91,9 @@ impl Added {
         self.videos.push(one);
     }
 
-    fn failed(&mut self, what: &str, reason: String, progress: &Progress) {
+    fn failed(&mut self, what: &str, reason: &str, progress: &Progress) {
         // Most messages begin with the file, which stands beside them here.
-        let reason = reason.strip_prefix(&format!("{what}: ")).map_or_else(|| reason.clone(), str::to_owned);
+        let reason = reason.strip_prefix(&format!("{what}: ")).unwrap_or(reason).to_owned();
         self.note(AddedVideo { video: what.to_owned(), became: Became::Failed { reason }, partial: None }, progress);
     }
 }
@@ -115,7 +115,7 @@ impl Index {
         let mut known = Known::of(self.engine().videos()?);
         progress.phase("embedding", found.videos.len() + found.left_out.len());
         for one in found.left_out {
-            added.failed(&one.what, one.problem, progress);
+            added.failed(&one.what, &one.problem, progress);
             let _ = progress.advance(1);
         }
         for file in &found.videos {
@@ -132,7 +132,7 @@ impl Index {
                 // It was stopped in the middle of this one, which says nothing about it.
                 Err(OfOne::Video(_)) if progress.is_stopped() => break,
                 Err(OfOne::Video(error @ SearchError::Media(MediaError::Program { .. }))) => return Err(error),
-                Err(OfOne::Video(error)) => added.failed(file.path.as_str(), whole_message(&error), progress),
+                Err(OfOne::Video(error)) => added.failed(file.path.as_str(), &whole_message(&error), progress),
             }
             let _ = progress.advance(1);
         }

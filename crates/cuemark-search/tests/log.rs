@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Advise, Progress, Rng, Span, VideoId};
+use cuemark_core::{Advise, Dialect, Progress, Rng, Span, VideoId};
 use cuemark_formats::{Overwrite, ReadError};
 use cuemark_search::engine::Embedded;
 use cuemark_search::engine::disk::RealDisk;
@@ -36,7 +36,16 @@ fn moments(seed: u64) -> Vec<Moment> {
 
 fn entry(id: &str) -> VideoEntry {
     let id = VideoId::new(id);
-    VideoEntry { id, path: None, duration: 99.0, bytes: 0, modified: 0, tags: vec![], state: VideoState::Present }
+    VideoEntry {
+        id,
+        path: None,
+        duration: 99.0,
+        bytes: 0,
+        modified: 0,
+        tags: vec![],
+        state: VideoState::Present,
+        partial: None,
+    }
 }
 
 fn manifest() -> Manifest {
@@ -195,7 +204,7 @@ fn what_a_reader_would_refuse_is_not_written() {
         assert!(matches!(put, Err(SearchError::Limit { .. })), "{put:?}");
         let note = engine.note(&"a".into(), VideoState::Present, &tags);
         assert!(matches!(note, Err(SearchError::Limit { .. })), "{note:?}");
-        assert!(note.unwrap_err().hint().unwrap().contains("--tag"));
+        assert!(note.unwrap_err().advice_in(Dialect::Terminal).unwrap().contains("--tag"));
     }
     let path = Some(Utf8PathBuf::from("/".repeat(2 << 20)));
     assert!(matches!(engine.put(&VideoEntry { path, ..entry("z") }, &[]), Err(SearchError::Limit { .. })));
@@ -505,7 +514,7 @@ fn an_old_log_with_a_damaged_record_is_salvaged_up_to_that_record_and_behind_it(
     bytes[place] ^= 1;
     old_index(&folder, &bytes);
     let refused = Embedded::open(&folder).err().unwrap();
-    assert!(refused.hint().unwrap().contains("index salvage"), "{refused}");
+    assert!(refused.advice_in(Dialect::Terminal).unwrap().contains("index salvage"), "{refused}");
     let done = salvage(&folder, &out, None, Overwrite::Never, &Progress::new()).unwrap();
     assert_eq!((done.videos, done.lost.len()), (2, 1));
     assert_eq!(names(&Embedded::open(&out).unwrap()).join(""), "ac");

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{ClipLen, Predictions, Rng, VideoId};
+use cuemark_core::{Advise as _, ClipLen, Predictions, Progress, Rng, VideoId};
 use cuemark_features::{Features, Recipe, RowTime, StoreWriter, VideoFeatures};
 use cuemark_formats::{
     Overwrite, PredictionFormat, PredictionOptions, Source, WholeFile, read_predictions, write_predictions,
@@ -25,7 +25,7 @@ impl Scene {
     fn new() -> Self {
         let scene = Self { folder: tempfile::tempdir().unwrap() };
         let options = WorldOptions { videos: 24, ..WorldOptions::default() };
-        make(&options, &scene.path("world"), &|_| {}).unwrap();
+        make(&options, &scene.path("world"), &Progress::new()).unwrap();
         scene
     }
 
@@ -57,8 +57,8 @@ impl Scene {
     fn train(&self, run: &RunFile, out: &str) -> Result<Outcome, TrainError> {
         let folder = RunFolder::new(self.path(out));
         let start = Start::Fresh(Overwrite::Never);
-        let options = TrainOptions { device: Device::Cpu, folder, start, stop: std::sync::Arc::default() };
-        train(run, &options, &mut |_| {})
+        let options = TrainOptions { device: Device::Cpu, folder, start };
+        train(run, &options, &Progress::new())
     }
 }
 
@@ -89,7 +89,7 @@ fn each_of_the_eight_learns_on_the_world_and_scores_every_clip() {
         assert!(outcome.steps > 1 && outcome.best.is_some(), "{model}");
         let trained = Trained::open(&RunFolder::new(scene.path(model)), &Device::Cpu).unwrap();
         let split = trained.run.data.split("val").unwrap();
-        let predicted = trained.predict(&split, &OWN, &mut |_, _| {}).unwrap().predictions;
+        let predicted = trained.predict(&split, &OWN, &Progress::new()).unwrap().predictions;
         for (list, truth) in predicted.tasks[0].queries.iter().zip(&split.queries) {
             let saliency = list.saliency.as_ref().unwrap();
             assert!(saliency.iter().all(|score| score.is_finite()), "{model}");
@@ -220,11 +220,11 @@ fn predictions_on_vlogs_are_scored_for_both_tasks_without_a_note() {
         scene.train(&run, &out).unwrap_or_else(|error| panic!("{model} {file}: {error}"));
         let trained = Trained::open(&RunFolder::new(scene.path(&out)), &Device::Cpu).unwrap();
         let split = trained.run.data.split("val").unwrap();
-        let predicted = trained.predict(&split, &OWN, &mut |_, _| {}).unwrap().predictions;
+        let predicted = trained.predict(&split, &OWN, &Progress::new()).unwrap().predictions;
         let submitted = as_submission(&scene, &predicted);
         assert!(submitted.tasks[0].queries.iter().all(|list| list.saliency.as_ref().unwrap().len() == CLIPS));
         let plan = Plan::preset(Preset::QvHighlights, None, Overrides::default());
-        let scored = evaluate(&plan, &split.queries, &submitted, &|_| None).unwrap();
+        let scored = evaluate(&plan, &split.queries, &submitted, &Progress::new()).unwrap();
         // The toy set has no window longer than 30 s: that range alone may say that it has no query.
         let notes: Vec<&String> = scored.notes.iter().filter(|note| !note.contains("no query to score")).collect();
         assert!(notes.is_empty(), "{model}: {notes:?}");
@@ -239,7 +239,7 @@ fn audio_that_is_absent_or_too_short_is_named() {
     write_vlogs(&scene, |stream, number| if stream == "pann" && number == 5 { CLIPS - 4 } else { CLIPS });
     let error = scene.train(&vlog_run(&scene, "qd-detr", "qvhighlights-audio"), "short").unwrap_err();
     let words = "video `tube5_0.0_24.0` has 8 rows of `pann` for 12 of `slowfast`";
-    assert!(error.to_string().contains(words) && error.hint().is_some(), "{error}");
+    assert!(error.to_string().contains(words) && error.advice().is_some(), "{error}");
     let mut run = vlog_run(&scene, "qd-detr", "qvhighlights-audio");
     run.data.audio = Some("vggish".to_owned());
     let error = scene.train(&run, "absent").unwrap_err();
@@ -266,13 +266,10 @@ fn windows_past_the_end_are_counted_and_the_others_learnt() {
     run.settings.insert("clips".to_owned(), toml::Value::Integer(9));
     let folder = RunFolder::new(scene.path("run"));
     let start = Start::Fresh(Overwrite::Never);
-    let options = TrainOptions { device: Device::Cpu, folder, start, stop: std::sync::Arc::default() };
-    let mut said = None;
-    train(&run, &options, &mut |event| {
-        if let cuemark_train::Event::Started { examples, out_of_reach, .. } = event {
-            said = Some((*examples, out_of_reach.past_the_end, out_of_reach.moments));
-        }
-    })
-    .unwrap();
-    assert_eq!(said, Some((12, 12, 24)));
+    let options = TrainOptions { device: Device::Cpu, folder, start };
+    let progress = Progress::new();
+    train(&run, &options, &progress).unwrap();
+    let said = progress.heard();
+    assert!(said.iter().any(|line| line.contains("12 examples")), "{said:?}");
+    assert!(said.iter().any(|line| line.contains("12 of 24 moments begin past")), "{said:?}");
 }

@@ -1,6 +1,5 @@
 //! Whether one prediction file is better than another.
 
-
 use camino::Utf8PathBuf;
 use cuemark_core::{Advice, Progress, RowCounts};
 use cuemark_metrics::{PairedComparison, compare};

@@ -27,12 +27,12 @@ mod truth_file;
 
 pub use compare::{Compare, Compared, ComparedMetric};
 pub use cuemark_core::Progress;
+pub use cuemark_search::Salvaged;
 pub use error::{Error, Result};
 pub use prediction_file::{PredictionFile, PredictionReading, ReadPredictions};
 pub use resampling::Resampling;
 pub use score::{Score, Scored, Took};
 pub use scoring::{CheckedScoring, Scoring};
-pub use cuemark_search::Salvaged;
 pub use search::{
     AddVideos, AddedVideos, Ask, Asking, CompactIndex, CompactedIndex, CreateIndex, CreatedIndex, DescribeIndex,
     DescribedIndex, Found, FoundConcept, FoundMoment, FoundWord, IndexPlace, RemoveVideos, RemovedVideos, SalvageIndex,

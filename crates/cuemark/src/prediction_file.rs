@@ -1,6 +1,5 @@
 //! A prediction file: which, and how it is read.
 
-
 use camino::Utf8PathBuf;
 use cuemark_core::{Predictions, Progress, Truth};
 use cuemark_formats::{PredictionFormat, PredictionOptions, Source, VideoIndex, activitynet_json};

@@ -84,7 +84,16 @@ fn moments(seed: u64) -> Vec<Moment> {
 
 fn entry(id: &str) -> VideoEntry {
     let id = VideoId::new(id);
-    VideoEntry { id, path: None, duration: 99.0, bytes: 0, modified: 0, tags: vec![], state: VideoState::Present }
+    VideoEntry {
+        id,
+        path: None,
+        duration: 99.0,
+        bytes: 0,
+        modified: 0,
+        tags: vec![],
+        state: VideoState::Present,
+        partial: None,
+    }
 }
 
 fn manifest() -> Manifest {

@@ -132,7 +132,7 @@ fn put(index: &Index, id: &str, path: Option<Utf8PathBuf>, moments: &[(f64, &str
         modified: modified.map_or(0, |since| since.as_millis() as i64),
         tags: vec![format!("tag-{id}")],
         state: VideoState::Present,
-            partial: None,
+        partial: None,
     };
     let moment = |(start, text): &(f64, &str)| Moment {
         span: Span::new(*start, start + 4.0).unwrap(),

@@ -63,8 +63,7 @@ impl AddVideos {
     pub fn run(&self, progress: &Progress) -> Result<AddedVideos> {
         if self.what.is_empty() {
             let advice = Advice::say("name videos, folders of videos, or a store of features: ");
-            return Err(Error::setting("videos", "there is nothing to add")
-                .advise(advice.set_any("features", "STORE")));
+            return Err(Error::setting("videos", "there is nothing to add").advise(advice.set_any("features", "STORE")));
         }
         progress.phase("opening", 0);
         let index = self.place.open(self.what.features.as_deref())?;

@@ -220,7 +220,8 @@ mod tests {
 
     #[test]
     fn a_request_survives_being_written_down() {
-        let ask = Ask { asking: Asking { like: Some("a:1-2".to_owned()), ..Asking::sentence("x -y") }, ..Ask::new("i", "") };
+        let ask =
+            Ask { asking: Asking { like: Some("a:1-2".to_owned()), ..Asking::sentence("x -y") }, ..Ask::new("i", "") };
         let text = serde_json::to_string(&ask).unwrap();
         assert_eq!(serde_json::from_str::<Ask>(&text).unwrap(), ask);
         assert!(serde_json::from_str::<Ask>(&text.replace("limit", "limitt")).is_err());

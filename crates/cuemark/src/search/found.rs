@@ -123,7 +123,8 @@ impl FoundMoment {
         let path = entry.and_then(|entry| entry.path).map(camino::Utf8PathBuf::into_string);
         let (start, end) = (answer.span.start(), answer.span.end());
         let words = answer.words.into_iter().map(|word| FoundWord { word: word.word, share: word.share });
-        let concepts = answer.concepts.into_iter().map(|seen| FoundConcept { concept: seen.concept, share: seen.share });
+        let concepts =
+            answer.concepts.into_iter().map(|seen| FoundConcept { concept: seen.concept, share: seen.share });
         Ok(Self {
             video: answer.video.to_string(),
             start,

@@ -13,7 +13,8 @@ pub use ask::{Ask, Asking, parse_moment, parse_span};
 pub use create::{CreateIndex, CreatedIndex};
 pub use found::{Found, FoundConcept, FoundMoment, FoundWord, Shown};
 pub use keep::{
-    CompactIndex, CompactedIndex, DescribeIndex, DescribedIndex, RemoveVideos, RemovedVideos, VerifiedIndex, VerifyIndex,
+    CompactIndex, CompactedIndex, DescribeIndex, DescribedIndex, RemoveVideos, RemovedVideos, VerifiedIndex,
+    VerifyIndex,
 };
 pub use place::IndexPlace;
 pub use salvage::SalvageIndex;

@@ -76,7 +76,11 @@ fn open_or_create(stage: &Stage<'_>, cell: &str, run: &Utf8Path) -> anyhow::Resu
 fn add(index: &Index, files: &[Utf8PathBuf], videos: &[VideoId], progress: &Progress) -> anyhow::Result<Added> {
     let options = AddOptions { tags: vec![SPLIT.to_owned()] };
     let added = shown(progress, "embedding", || {
-        if files.is_empty() { index.add_stored(videos, &options, progress) } else { index.add_files(files, &options, progress) }
+        if files.is_empty() {
+            index.add_stored(videos, &options, progress)
+        } else {
+            index.add_files(files, &options, progress)
+        }
     })?;
     shown(progress, "making it fast", || index.settle(Settling::WhenWorthIt, progress))?;
     Ok(added)

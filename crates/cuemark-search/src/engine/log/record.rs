@@ -200,8 +200,16 @@ mod tests {
 
     fn record() -> Encoded {
         let (id, tags) = ("a".into(), vec!["ä\"".to_owned()]);
-        let entry =
-            VideoEntry { id, path: None, duration: 9.0, bytes: 0, modified: 0, tags, state: VideoState::Present };
+        let entry = VideoEntry {
+            id,
+            path: None,
+            duration: 9.0,
+            bytes: 0,
+            modified: 0,
+            tags,
+            state: VideoState::Present,
+            partial: None,
+        };
         let vectors = halves(&[0.25, -0.5, 1.0, 0.125, 0.0, 2.0]);
         Encoded::new(&Meta::Put(entry), &[[0.0, 1.5], [1.0, 9.0]], &vectors).unwrap()
     }
