@@ -346,9 +346,10 @@ mod tests {
     #[test]
     fn faults_name_the_way_and_the_line() {
         let text = "{\"a\": [1,\n {\"b\": [2, \"x\"]}]}";
-        let mut cursor = Cursor::new(text, &Meter::default());
+        let meter = Meter::default();
+        let mut cursor = Cursor::new(text, &meter);
         let walked = cursor.object(|cursor, _| {
-            cursor.array(|cursor, index| match index {
+            cursor.array::<f64>(|cursor, index| match index {
                 0 => cursor.number().map(drop),
                 _ => cursor.object(|cursor, _| cursor.numbers::<2>().map(drop)),
             })
@@ -378,7 +379,8 @@ mod tests {
     #[test]
     fn objects_are_jumped_over_whatever_their_strings_hold() {
         let text = r#"{"a":"}\"{","b":{"c":{}}} , 1"#;
-        let mut cursor = Cursor::new(text, &Meter::default());
+        let meter = Meter::default();
+        let mut cursor = Cursor::new(text, &meter);
         assert_eq!(cursor.skip_object().unwrap(), r#"{"a":"}\"{","b":{"c":{}}}"#);
         for open in ["{", "{\"a", "{\"a\\", "{\"a\":{}"] {
             assert!(Cursor::new(open, &Meter::default()).skip_object().is_err(), "{open}");
@@ -388,8 +390,27 @@ mod tests {
     #[test]
     fn what_follows_a_value_is_refused() {
         for text in ["[1 2]", "[1,]", "[,1]", "[1", "[1]]", "[NaN]", "[null]", "[1e999]"] {
-            let mut cursor = Cursor::new(text, &Meter::default());
-            assert!(cursor.array(|cursor, _| cursor.number().map(drop)).and_then(|()| cursor.end()).is_err(), "{text}");
+            let meter = Meter::default();
+            let mut cursor = Cursor::new(text, &meter);
+            assert!(
+                cursor.array::<f64>(|cursor, _| cursor.number().map(drop)).and_then(|()| cursor.end()).is_err(),
+                "{text}"
+            );
         }
+    }
+
+    #[test]
+    fn lists_count_twice_while_they_grow_and_once_when_they_are_done() {
+        let text = format!("[{}0]", "0,".repeat(99_999));
+        let walk = |budget| {
+            let meter = Meter::new(crate::Budget::new(budget));
+            let mut cursor = Cursor::new(&text, &meter);
+            let walked = cursor.array::<f64>(|cursor, _| cursor.number().map(drop)).and_then(|()| cursor.end());
+            walked.map(|()| meter.kept())
+        };
+        assert_eq!(walk(1_600_000).unwrap(), 800_000);
+        let fault = *walk(1_000_000).unwrap_err();
+        let error = fault.into_error(&Source::new("x.json"), 1, &text).to_string();
+        assert!(error.starts_with("x.json: line 1, `[") && error.ends_with("the budget is 976.6 KiB"), "{error}");
     }
 }
