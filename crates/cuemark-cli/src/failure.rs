@@ -23,6 +23,8 @@ use cuemark_world::WorldError;
 
 /// The input has problems.
 pub(crate) const PROBLEMS: u8 = 1;
+/// The command line has, as clap says it too.
+const USAGE: u8 = 2;
 
 /// Prints `error:` and, where there is advice, `hint:` to standard error.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
@@ -35,7 +37,9 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if let Some(hint) = hint(error) {
         crate::output::say(&format!("hint: {hint}"));
     }
-    ExitCode::from(PROBLEMS)
+    // A flag that says what cannot be is a fault of the command line, whoever notices it.
+    let is_usage = matches!(error.downcast_ref(), Some(cuemark::Error::Setting { .. }));
+    ExitCode::from(if is_usage { USAGE } else { PROBLEMS })
 }
 
 /// What went wrong, with its causes.

@@ -2,6 +2,8 @@
 //!
 //! `cargo run --example score_a_file -- TRUTH PREDICTIONS`
 
+#![allow(clippy::print_stdout)] // an example talks to the terminal
+
 use cuemark::{PredictionFile, Progress, Score, TruthFile};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
