@@ -19,6 +19,8 @@ use crate::problem::Problem;
 const LONGEST: usize = 1000;
 /// Answers at most.
 const MOST: usize = 100;
+/// How often a question is asked again that a removal has disturbed.
+const AGAIN: usize = 3;
 
 /// A question.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -156,7 +158,7 @@ async fn answer(app: Arc<App>, question: Question) -> Result<Json<Found>, Proble
     let began = Instant::now();
     let index = Arc::clone(&app.index);
     let search = move |_: &Progress| {
-        let answers = index.answer(&question)?;
+        let answers = undisturbed(&question, || index.answer(&question))?;
         let moments = answers.moments.into_iter().map(|answer| {
             let entry = index.engine().video(&answer.video)?;
             let (duration, playable) = entry.map_or((0.0, false), |entry| (entry.duration, entry.path.is_some()));
@@ -172,6 +174,19 @@ async fn answer(app: Arc<App>, question: Question) -> Result<Json<Found>, Proble
     };
     let found = app.searches.run(search).await?;
     Ok(Json(Found { took_ms: began.elapsed().as_secs_f64() * 1e3, ..found }))
+}
+
+/// Asks again where a video was removed by somebody else between being found and being looked at. Who asks about a video by
+/// its name is told that it is not there.
+fn undisturbed<T>(question: &Question, mut ask: impl FnMut() -> Result<T, SearchError>) -> Result<T, SearchError> {
+    let names_videos = question.like.is_some() || question.filter.videos.is_some();
+    for _ in 0..AGAIN {
+        match ask() {
+            Err(SearchError::UnknownVideo { .. }) if !names_videos => {}
+            answer => return answer,
+        }
+    }
+    ask()
 }
 
 impl FoundMoment {
@@ -242,4 +257,30 @@ fn span(text: &str) -> Result<Span, Problem> {
     let (start, end) = text.split_once('-').ok_or_else(wrong)?;
     let seconds = |text: &str| text.trim().parse::<f64>().map_err(|_| wrong());
     Span::new(seconds(start)?, seconds(end)?).map_err(|error| Problem::bad(format!("`within`: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_that_a_removal_has_disturbed_is_asked_again_and_one_that_names_the_video_is_not() {
+        let unknown = || Err(SearchError::UnknownVideo { video: VideoId::new("gone") });
+        let mut asked = 0;
+        let mut ask = || {
+            asked += 1;
+            if asked < 3 { unknown() } else { Ok(asked) }
+        };
+        assert_eq!(undisturbed(&Question::new("ball"), &mut ask).unwrap(), 3);
+        let mut named = Question::new("ball");
+        named.filter.videos = Some([VideoId::new("gone")].into_iter().collect());
+        let mut asked = 0;
+        let told = undisturbed(&named, || {
+            asked += 1;
+            unknown()
+        });
+        assert!(told.is_err() && asked == 1);
+        // And it has an end.
+        assert!(undisturbed(&Question::new("ball"), || unknown()).is_err());
+    }
 }
