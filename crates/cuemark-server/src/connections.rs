@@ -35,7 +35,8 @@ pub(crate) fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     // Connections inherit it.
     socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.bind(address)?;
-    socket.listen(1024)
+    // As many as most systems allow: those that find no room here come back seconds later.
+    socket.listen(4096)
 }
 
 /// What a connection speaks, and how much of it.

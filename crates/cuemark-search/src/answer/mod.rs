@@ -256,7 +256,11 @@ impl<'a> Asked<'a> {
         let mut moments = Vec::with_capacity(hits.len());
         for hit in hits {
             let place = Moment { video: hit.video, span: hit.span };
-            let embedding = self.index.embedding_of(&place)?;
+            let embedding = match self.index.embedding_of(&place) {
+                // Somebody has removed the video since it was found: it is no answer any more, and no reason to fail.
+                Err(SearchError::UnknownVideo { .. }) => continue,
+                embedding => embedding?,
+            };
             let words = explainer.words(&embedding);
             let concepts = self.index.encoder().concepts(&self.wanted, &embedding);
             let probability = explainer.understood * self.probability(hit.score);
