@@ -50,7 +50,7 @@ pub enum Made {
         /// The file.
         file: Utf8PathBuf,
         /// Where the training split is found.
-        data: DataConfig,
+        data: Box<DataConfig>,
         /// Moments per query.
         moments: usize,
     },
@@ -317,7 +317,7 @@ fn models(
                 let file = out.join("data").join(stem);
                 push_once(
                     &mut expanded.made,
-                    Made::PseudoMoments { file: file.clone(), data: run.data.clone(), moments },
+                    Made::PseudoMoments { file: file.clone(), data: Box::new(run.data.clone()), moments },
                 );
                 run.data.train = file.into_string();
             }
