@@ -61,7 +61,7 @@ pub(crate) fn results(matrix: &MatrixFile, expanded: &Expanded, out: &Utf8Path) 
         match RunResult::of_cell(cell, &out.join("cells").join(&cell.name)) {
             Ok(result) => results.extend(result),
             Err(error) => {
-                say(&format!("{}: its results cannot be read: {}", cell.name, cuemark_core::whole_message(&error)))
+                say(&format!("{}: its results cannot be read: {}", cell.name, cuemark_core::whole_message(&error)));
             }
         }
     }

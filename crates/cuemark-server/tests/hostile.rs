@@ -218,7 +218,7 @@ fn decoders() -> usize {
         let read = |name| std::fs::read(folder.join(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         // One that has ended and was not yet waited for has no command line.
         read("status").is_ok_and(|status| status.contains(&parent))
-            && read("cmdline").is_ok_and(|line| line.starts_with("ffmpeg") && line.contains("/dev/fd/0"))
+            && read("cmdline").is_ok_and(|line| line.starts_with("ffmpeg") && line.contains("/fd/0"))
     };
     std::fs::read_dir("/proc").unwrap().filter(|entry| entry.as_ref().is_ok_and(|entry| is_one(&entry.path()))).count()
 }

@@ -318,7 +318,12 @@ fn a_checkpoint_of_another_model_or_half_of_one_is_refused() {
     let renamed = bytes.windows(6).position(|window| window == b"2d-tan").unwrap();
     let mut other = bytes.clone();
     other[renamed..renamed + 6].copy_from_slice(b"ranet!");
-    std::fs::write(&best, other).unwrap();
+    std::fs::write(&best, &other).unwrap();
+    assert!(open().contains("its checksum is another"), "{}", open());
+    // One from before checkpoints had checksums.
+    let seal = other.windows(6).position(|window| window == b"sha256").unwrap();
+    other[seal..seal + 6].copy_from_slice(b"before");
+    std::fs::write(&best, &other).unwrap();
     assert!(open().contains("is a checkpoint of `ranet!`"), "{}", open());
 }
 

@@ -14,7 +14,7 @@ use crate::truth_file::watched_source;
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PredictionFile {
     /// The predictions: our JSONL, QVHighlights, TVR, TVR-Ranking, ActivityNet, TREC run or CSV.
-    #[cfg_attr(feature = "clap", arg(long = "pred", value_name = "FILE"))]
+    #[cfg_attr(feature = "clap", arg(id = "pred", long = "pred", value_name = "FILE"))]
     pub path: Utf8PathBuf,
     /// How to read it.
     #[serde(default)]
@@ -28,7 +28,7 @@ pub struct PredictionFile {
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PredictionReading {
     /// Layout of the predictions, when their content does not tell.
-    #[cfg_attr(feature = "clap", arg(long = "pred-format", value_name = "FORMAT"))]
+    #[cfg_attr(feature = "clap", arg(id = "pred_format", long = "pred-format", value_name = "FORMAT"))]
     pub format: Option<String>,
     /// Names of videos by number, for predictions that give numbers: `{"name": [duration, number], …}`.
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]

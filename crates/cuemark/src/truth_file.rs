@@ -16,7 +16,7 @@ use crate::Result;
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct TruthFile {
     /// What is right: our JSONL, or any dataset's own file; `.gz` and `.zst` are read as they are.
-    #[cfg_attr(feature = "clap", arg(long = "truth", value_name = "FILE"))]
+    #[cfg_attr(feature = "clap", arg(id = "truth", long = "truth", value_name = "FILE"))]
     pub path: Utf8PathBuf,
     /// How to read it.
     #[serde(default)]
@@ -30,7 +30,7 @@ pub struct TruthFile {
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct TruthReading {
     /// Layout of the truth file, when its content does not tell; `cuemark data list --formats` names them.
-    #[cfg_attr(feature = "clap", arg(long = "truth-format", value_name = "FORMAT"))]
+    #[cfg_attr(feature = "clap", arg(id = "truth_format", long = "truth-format", value_name = "FORMAT"))]
     pub format: Option<String>,
     /// Video durations for layouts that state none: Charades' CSV, or JSON of id to seconds.
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]

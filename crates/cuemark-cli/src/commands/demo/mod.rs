@@ -161,7 +161,7 @@ impl Stage<'_> {
 }
 
 fn film(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    let made = shown(&stage.progress, "filming", || prepare(&stage.expanded.made, &stage.progress));
+    let made = shown(&stage.progress, "filming", || anyhow::Ok(prepare(&stage.expanded.made, &stage.progress)?));
     if stage.progress.is_stopped() {
         stage.stopped = true;
         return Ok(());
