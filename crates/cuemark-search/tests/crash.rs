@@ -180,10 +180,13 @@ fn one_that_compacts_and_one_that_makes_the_index_anew_do_not_harm_each_other() 
             while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
                 let made = Embedded::create(folder, WIDTH, Overwrite::Force);
                 assert!(made.is_ok() || matches!(made, Err(SearchError::Locked { .. })));
+                // The other one must get a turn, however quick this machine is.
+                std::thread::sleep(Duration::from_millis(1));
             }
         });
-        let mut locked = 0;
-        for round in 0..200 {
+        let (mut locked, mut round) = (0, 0);
+        while round < 200 || (locked == 0 && round < 20_000) {
+            round += 1;
             let done = engine
                 .put(&entry(round), &moments(round))
                 .and_then(|()| engine.put(&entry(round), &moments(round)))

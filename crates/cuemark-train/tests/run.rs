@@ -9,6 +9,7 @@ use cuemark_train::{
     Among, Outcome, Override, PredictOptions, RunFile, RunFolder, Start, TrainError, TrainOptions, Trained, train,
 };
 use cuemark_world::{WorldOptions, make};
+use sha2::{Digest as _, Sha256};
 
 struct Scene {
     folder: tempfile::TempDir,
@@ -320,9 +321,13 @@ fn a_checkpoint_of_another_model_or_half_of_one_is_refused() {
     other[renamed..renamed + 6].copy_from_slice(b"ranet!");
     std::fs::write(&best, &other).unwrap();
     assert!(open().contains("its checksum is another"), "{}", open());
-    // One from before checkpoints had checksums.
-    let seal = other.windows(6).position(|window| window == b"sha256").unwrap();
-    other[seal..seal + 6].copy_from_slice(b"before");
+    // Whole, but of another model: with the checksum that belongs to it.
+    let key = other.windows(6).position(|window| window == b"sha256").unwrap() + 6;
+    let digits = key + other[key..].iter().position(u8::is_ascii_hexdigit).unwrap();
+    other[digits..digits + 64].fill(b'0');
+    let sum = Sha256::digest(&other);
+    let sum: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+    other[digits..digits + 64].copy_from_slice(sum.as_bytes());
     std::fs::write(&best, &other).unwrap();
     assert!(open().contains("is a checkpoint of `ranet!`"), "{}", open());
 }
