@@ -1,7 +1,7 @@
 //! The native half of `import cuemark`: arguments in, calls into the library, results out. No logic of its own.
 //!
-//! One topic, one file. [`arguments`] turns whatever Python hands over (paths, dicts, arrays, frames) into our types,
-//! [`watch`] runs long work without the interpreter's lock, [`failure`] gives errors the text and hint of the command
+//! One topic, one file. `arguments` turns whatever Python hands over (paths, dicts, arrays, frames) into our types,
+//! `watch` runs long work without the interpreter's lock, `failure` gives errors the text and hint of the command
 //! line. The types in `signature = (…)` end up in `_native.pyi`, which `cargo xtask stubs` writes.
 
 // Views of arrays are references already, and one code reads arrays of 32 and of 64 bits.

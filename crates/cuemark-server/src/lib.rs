@@ -1,6 +1,6 @@
 //! Moment search over HTTP.
 //!
-//! [`Server::bind`] takes an [`Index`](cuemark_search::Index) and an address; [`Server::run`] answers until it is told to
+//! [`Server::bind`] takes an [`Index`] and an address; [`Server::run`] answers until it is told to
 //! stop, then lets running requests finish. Everything under `/api/v1` is described at `/api/v1/openapi.json`; `/` is a
 //! page that uses it and nothing else.
 //!

@@ -15,7 +15,7 @@ const POINTS: usize = 400;
 pub struct TrainingLog {
     /// The run folder's name.
     pub run: String,
-    /// Step and loss, in order; thinned to [`POINTS`], each the mean of the steps it stands for.
+    /// Step and loss, in order; thinned to `POINTS`, each the mean of the steps it stands for.
     pub loss: Vec<(f64, f64)>,
     /// Step and score on the validation split, a fraction.
     pub score: Vec<(f64, f64)>,
