@@ -36,6 +36,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
     match words.as_slice() {
         ["test"] => test::run(),
         ["bench", name, options @ ..] => bench::run(name, &bench::Options::parse(options)?),
+        ["rules"] => Ok(ExitCode::from(u8::from(!rules::check()?))),
         ["stubs"] => package::write_stubs(),
         ["verify", name, options @ ..] => verify::run(name, options),
         ["leaderboard"] => leaderboard(),
