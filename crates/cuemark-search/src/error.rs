@@ -200,9 +200,7 @@ impl Advise for SearchError {
             Self::Url { .. } => Advice::say(
                 "an index is a folder, `file:DIR`, or `milvus://HOST:PORT/COLLECTION`, there also with `?index=flat&shards=N`",
             ),
-            Self::UnknownVideo { .. } => {
-                Advice::command("index status INDEX").and(" lists those that are, with ").set("videos")
-            }
+            Self::UnknownVideo { .. } => Advice::command("index status INDEX --videos").and(" lists those that are"),
             Self::Server { advice, .. } => advice.clone(),
             Self::Question { hint, .. } | Self::Encoder { hint, .. } => Advice::say(*hint),
             #[cfg(feature = "models")]

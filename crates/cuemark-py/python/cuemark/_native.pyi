@@ -335,8 +335,8 @@ class Index:
     """
     A searchable collection of videos, as `cuemark index create` makes it. Threads may share one.
 
-    It is opened with the encoder that made it, which is read from where it lay then, and stays as it was: what the program
-    adds later is found by opening it again. `device` is `cpu`; wheels have no GPU support.
+    It is opened with the encoder that made it. What another process adds or removes later is seen within a second.
+    `device` is `cpu`; wheels have no GPU support.
     """
     def __len__(self, /) -> int:
         """
