@@ -135,7 +135,7 @@ impl Encoder for JointEncoder {
                 return Err(SearchError::Encoder {
                     encoder: self.name.clone(),
                     problem: format!("video `{id}` has no features in the store"),
-                    hint: "name the video's file, or a store that has it with `--features STORE`",
+                    hint: "name the video's file, or a store of features that has it",
                 });
             }
         };
