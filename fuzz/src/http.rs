@@ -8,6 +8,8 @@ use cuemark_search::{
 };
 use cuemark_server::{Rehearsal, ServerOptions, Wanted};
 
+use crate::Turn;
+
 /// A server over one video, and the folder where it lies.
 struct Stage {
     server: Rehearsal,
@@ -21,7 +23,7 @@ thread_local! {
 
 /// The bytes as all that a client says, as the address and as a header of an otherwise good request, and as a range. Nothing
 /// may panic, an answer is HTTP, no fault of ours (500) is among them, and no range lies outside of its file.
-pub fn http(path: &Utf8Path) {
+pub fn http(path: &Utf8Path, turn: Turn) {
     let Ok(bytes) = std::fs::read(path) else { return };
     let line: Vec<u8> = bytes.iter().copied().filter(|byte| !b"\r\n".contains(byte)).take(4096).collect();
     let good = |address: &[u8], header: &[u8]| {
@@ -39,7 +41,7 @@ pub fn http(path: &Utf8Path) {
     ];
     STAGE.with(|stage| {
         let Some(stage) = stage else { return };
-        for request in requests {
+        for request in turn.of(requests) {
             let answer = stage.server.answer(&request);
             assert!(answer.is_empty() || answer.starts_with(b"HTTP/1."), "an answer that is no HTTP");
             assert!(!answer.starts_with(b"HTTP/1.1 500"), "{}", String::from_utf8_lossy(&answer));

@@ -4,6 +4,7 @@
 
 mod bench;
 mod bias_study;
+mod kills;
 mod machine;
 mod needs;
 mod package;

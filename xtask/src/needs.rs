@@ -22,7 +22,6 @@ const NEEDS: &[Need] = &[
     Need { program: "chromium", package: "chromium", why: "the browser" },
     Need { program: "ffmpeg", package: "ffmpeg", why: "writes and decodes the world's videos" },
     Need { program: "python3", package: "python3-venv", why: "runs the tests of the Python package" },
-    Need { program: "h5cc", package: "libhdf5-dev", why: "reads published features in HDF5" },
     Need { program: "tidy", package: "tidy", why: "validates the page of a report" },
 ];
 

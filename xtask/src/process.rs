@@ -10,9 +10,10 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-/// The folder that holds the workspace's `Cargo.toml`.
+/// The folder that holds the workspace's `Cargo.toml`; the working folder where `xtask` was carried to another machine.
 pub(crate) fn workspace() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+    let built = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    if built.is_dir() { built } else { Path::new(".") }
 }
 
 /// Where published files lie: beside the checkout, or where `CUEMARK_SHARED` says. May not be there.

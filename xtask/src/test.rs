@@ -27,7 +27,7 @@ enum Counts {
 
 /// The C libraries behind published feature layouts, and the engine for a database server: off for users who do not ask, on
 /// for the tests.
-pub(crate) const FEATURES: &str = "--features=cuemark-cli/hdf5,cuemark-cli/lmdb,cuemark-cli/milvus";
+pub(crate) const FEATURES: &str = "--features=cuemark-cli/lmdb,cuemark-cli/milvus";
 
 /// The step before which weights are pulled: the program that pulls them has been built by then.
 const TESTS: &str = "tests";

@@ -1,11 +1,13 @@
 //! `cargo xtask verify`: long checks, whose results are committed under `results/`.
 
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 
 use crate::process::{cargo, scratch_folder, shared_folder, target_folder, watch, workspace};
-use crate::{bias_study, needs, option, package, python, soak};
+use crate::test::FEATURES;
+use crate::{bias_study, kills, needs, option, package, python, soak};
 
 /// One long check.
 pub(crate) struct Check {
@@ -40,13 +42,18 @@ pub(crate) const CHECKS: &[Check] = &[
     },
     Check {
         usage: "faults",
-        about: "fail every file operation in the life of an index in every way, and cut the power at each",
+        about: "fail every file operation in the life of an index and of a training run in every way, and cut the power at each",
         run: faults,
     },
     Check {
-        usage: "fuzz [--minutes N | --seconds N]",
-        about: "all fuzz targets: for N minutes together, executions counted; or N seconds each with cargo-fuzz (nightly)",
+        usage: "fuzz [--minutes N [--executions N] [--cores N] [--program FILE] | --minimise | --seconds N]",
+        about: "all fuzz targets: for N minutes or N executions of each, counted, guided by coverage; or with cargo-fuzz (nightly)",
         run: fuzz,
+    },
+    Check {
+        usage: "kills [--count N] [--seed N] [--program FILE --crash FILE]",
+        about: "kill -9 of writers, compaction, server jobs and training N times (2,000 unless told): nothing may be lost",
+        run: kills::run,
     },
     Check {
         usage: "soak [--minutes N] [--seed N] [--behind counts|fails] [--program FILE]",
@@ -73,14 +80,21 @@ fn peers(_: &[&str]) -> Result<bool> {
 }
 
 fn faults(_: &[&str]) -> Result<bool> {
-    let mut command =
-        cargo(&["test", "--release", "-p", "cuemark-search", "--no-default-features", "--test", "faults"]);
-    Ok(watch(command.env("CUEMARK_FAULTS", "all"))?.ok)
+    let index = ["test", "--release", "-p", "cuemark-search", "--no-default-features", "--test", "faults"];
+    let training = ["test", "--release", "-p", "cuemark-train", "--test", "faults"];
+    let mut held = true;
+    for tests in [&index[..], &training] {
+        held &= watch(cargo(tests).env("CUEMARK_FAULTS", "all"))?.ok;
+    }
+    Ok(held)
 }
 
 fn fuzz(options: &[&str]) -> Result<bool> {
+    if options.contains(&"--minimise") {
+        return fuzz_minimise();
+    }
     if let Some(minutes) = option::<f64>(options, "--minutes")? {
-        return fuzz_loop(minutes);
+        return fuzz_loop(minutes, options);
     }
     let seconds: u32 = option(options, "--seconds")?.unwrap_or(60);
     if needs::find_program("cargo-fuzz").is_none() {
@@ -94,20 +108,40 @@ fn fuzz(options: &[&str]) -> Result<bool> {
     Ok(held)
 }
 
-/// A plain loop over the same functions: no nightly compiler, no guidance.
-fn fuzz_loop(minutes: f64) -> Result<bool> {
-    let build = ["build", "--release", "-p", "cuemark-fuzz", "--bin", "fuzz-loop", "--features", "cuemark-fuzz/hdf5"];
-    let mut build = cargo(&build);
-    // Optimising across crates would cost minutes and finds nothing.
-    build.env("CARGO_PROFILE_RELEASE_LTO", "off");
-    if !watch(&mut build)?.ok {
-        return Ok(false);
-    }
-    let finds = scratch_folder("fuzz/finds")?;
-    let mut command = Command::new(target_folder()?.join("release/fuzz-loop"));
-    command.arg((minutes * 60.0 / fuzz_targets()?.len() as f64).to_string());
-    command.arg(workspace().join("fuzz/corpus")).arg(workspace().join("fixtures")).arg(finds);
+/// A loop of our own over the same functions, in processes of their own: no nightly compiler.
+fn fuzz_loop(minutes: f64, options: &[&str]) -> Result<bool> {
+    let program = match option::<PathBuf>(options, "--program")? {
+        Some(program) => std::path::absolute(program)?,
+        None => build_fuzz_loop()?,
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = option(options, "--cores")?.unwrap_or(cores);
+    let executions: u64 = option(options, "--executions")?.unwrap_or(0);
+    let mut command = Command::new(program);
+    command.args(["run", &(minutes * 60.0).to_string(), &cores.to_string(), &executions.to_string()]);
+    command.arg(workspace().join("fuzz/corpus")).arg(workspace().join("fixtures")).arg(scratch_folder("fuzz")?);
     Ok(watch(&mut command)?.ok)
+}
+
+/// Puts those of the inputs that earlier runs found into the corpus without which something would not be reached.
+fn fuzz_minimise() -> Result<bool> {
+    let corpus = workspace().join("fuzz/corpus");
+    let mut command = Command::new(build_fuzz_loop()?);
+    command.arg("minimise").arg(&corpus).arg(workspace().join("fixtures")).arg(scratch_folder("fuzz")?).arg(&corpus);
+    Ok(watch(&mut command)?.ok)
+}
+
+/// Optimised, and with our own libraries counting their edges. Features are those of the tests, so that what is not ours is
+/// compiled once.
+fn build_fuzz_loop() -> Result<PathBuf> {
+    let folder = target_folder()?.join("fuzzing");
+    let mut build = cargo(&["build", "--workspace", FEATURES, "--bin", "fuzz-loop", "--test", "corpus"]);
+    build.env("CARGO_TARGET_DIR", &folder).env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_OPT_LEVEL", "3");
+    build.env("RUSTC_WORKSPACE_WRAPPER", workspace().join("fuzz/instrumented-rustc").canonicalize()?);
+    if !watch(&mut build)?.ok {
+        bail!("the fuzz targets cannot be built");
+    }
+    Ok(folder.join("debug/fuzz-loop"))
 }
 
 /// One target per file in `fuzz/targets/`.

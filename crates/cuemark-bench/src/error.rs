@@ -140,7 +140,11 @@ impl Advise for BenchError {
             Self::Data(error) => error.advice(),
             Self::Eval(error) => error.advice(),
             Self::Protocol(error) => error.advice(),
-            Self::NoMatrix { .. } => {
+            Self::NoMatrix { name } => {
+                let known = crate::matrix::matrices().map(|(known, _)| known);
+                if let Some(near) = cuemark_core::nearest::nearest(name.as_str(), known) {
+                    return Some(Advice::nearest(near));
+                }
                 Some(Advice::say("name a TOML file; ").run("bench --list").and(" names the ready ones"))
             }
             Self::Matrix { hint, .. } => {

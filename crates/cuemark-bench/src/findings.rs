@@ -3,10 +3,12 @@
 //! Each finding is a question that papers answered on real data. The answer here is a table of what was measured; nothing
 //! is asserted, and a question without runs says so.
 
+use cuemark_features::FeatureVariant;
+use cuemark_train::Among;
 use indexmap::IndexMap;
 
-use crate::leaderboard::{Kind, Measure, RunResult, RunsFile, TestResult};
-use crate::report::{Among, Footage, QueryText};
+use crate::leaderboard::{Measure, RunResult, RunsFile, TestResult};
+use crate::report::{Answerer, QueryText};
 
 /// One question and who answers it.
 struct Finding {
@@ -56,7 +58,8 @@ pub fn findings(files: &[RunsFile]) -> String {
 
 fn name(run: &RunResult) -> String {
     let variant = if run.variant.is_empty() { String::new() } else { format!(", {}", run.variant) };
-    let seed = if run.kind == Kind::Model && run.seed != 0 { format!(", seed {}", run.seed) } else { String::new() };
+    let seed =
+        if run.kind == Answerer::Model && run.seed != 0 { format!(", seed {}", run.seed) } else { String::new() };
     format!("{}{variant}{seed}", run.model)
 }
 
@@ -95,7 +98,10 @@ fn difference(before: Measure, after: Measure) -> String {
 /// The plain test of a run with changed queries.
 fn with_text(run: &RunResult, text: QueryText, metric: &str) -> Option<Measure> {
     let fits = |test: &&TestResult| {
-        test.text == text && test.footage == Footage::Seen && test.among == Among::Own && test.split.starts_with("test")
+        test.text == text
+            && test.footage == FeatureVariant::Seen
+            && test.among == Among::Own
+            && test.split.starts_with("test")
     };
     run.tests.iter().filter(fits).find_map(|test| test.metrics.get(metric).copied())
 }
@@ -132,7 +138,7 @@ fn gaps(runs: &[&RunResult]) -> Option<String> {
 
 /// Runs with both figures on one split, best first by the first.
 fn ranked_by<'a>(runs: &[&'a RunResult], split: &str, metric: &str) -> Vec<&'a RunResult> {
-    let on_world = |run: &&&RunResult| run.dataset == "world" && run.protocol == "own" && run.kind != Kind::Oracle;
+    let on_world = |run: &&&RunResult| run.dataset == "world" && run.protocol == "own" && run.kind != Answerer::Oracle;
     let mut found: Vec<(f64, &RunResult)> =
         runs.iter().filter(on_world).filter_map(|run| Some((run.plain(split, metric)?.value, *run))).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -147,7 +153,7 @@ fn guesses(runs: &[&RunResult]) -> Option<String> {
     let of = |run: &RunResult, metric: &str| run.plain("test-iid", metric).map(percent).unwrap_or_default();
     let rows: Vec<Vec<String>> = plain
         .iter()
-        .filter(|run| run.kind == Kind::Baseline)
+        .filter(|run| run.kind == Answerer::Baseline)
         .filter_map(|run| {
             let places = (place(&plain, run)?, place(&discounted, run)?);
             let cell = |metric: &str, place: usize, all: usize| format!("{}, place {place} of {all}", of(run, metric));
@@ -180,8 +186,10 @@ fn kendall(a: &[f64], b: &[f64]) -> Option<f64> {
 
 fn thresholds(runs: &[&RunResult]) -> Option<String> {
     let metrics = ["R@1,IoU=0.1", "R@1,IoU=0.3", "R@1,IoU=0.5", "R@1,IoU=0.7", "mIoU"];
-    let models: Vec<&&RunResult> =
-        runs.iter().filter(|run| run.dataset == "world" && run.protocol == "own" && run.kind == Kind::Model).collect();
+    let models: Vec<&&RunResult> = runs
+        .iter()
+        .filter(|run| run.dataset == "world" && run.protocol == "own" && run.kind == Answerer::Model)
+        .collect();
     let scores: Vec<[f64; 5]> = models
         .iter()
         .filter_map(|run| {
@@ -219,7 +227,7 @@ fn features(runs: &[&RunResult]) -> Option<String> {
         runs.iter().find(fits)?.plain("test-iid", metric)
     };
     let mut names: Vec<String> =
-        runs.iter().filter(|run| run.features == "weak" && run.kind == Kind::Model).map(|run| name(run)).collect();
+        runs.iter().filter(|run| run.features == "weak" && run.kind == Answerer::Model).map(|run| name(run)).collect();
     names.dedup();
     let with_all: Vec<(&String, [Measure; 3])> = names
         .iter()
@@ -251,7 +259,7 @@ fn verbs(runs: &[&RunResult]) -> Option<String> {
     let metric = "R@1,IoU=0.5";
     let rows: Vec<Vec<String>> = runs
         .iter()
-        .filter(|run| run.kind == Kind::Model && run.dataset == "world")
+        .filter(|run| run.kind == Answerer::Model && run.dataset == "world")
         .filter_map(|run| {
             let of = |text| with_text(run, text, metric);
             let (original, masked, only) =
@@ -284,7 +292,7 @@ fn ranked(runs: &[&RunResult]) -> Option<String> {
     let metric = "NDCG@20,IoU=0.5";
     let rows: Vec<Vec<String>> = runs
         .iter()
-        .filter(|run| run.kind == Kind::Model)
+        .filter(|run| run.kind == Answerer::Model)
         .filter_map(|run| {
             let graded = run.tests.iter().find_map(|test| test.metrics.get(metric).copied())?;
             let recall = run.tests.iter().find_map(|test| test.metrics.get("VCMR:R@10,IoU=0.5").copied());

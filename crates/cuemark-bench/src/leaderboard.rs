@@ -1,12 +1,14 @@
 //! Results as data: what a matrix measured, in a file that can be committed, and the table that is made of such files.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_features::FeatureVariant;
 use cuemark_formats::{Overwrite, ReadError, Source, WholeFile};
+use cuemark_train::Among;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use crate::matrix::{self, Answerer, Cell, DoneNote, TrainedNote};
-use crate::report::{Among, Evaluated, Footage, QueryText};
+use crate::matrix::{self, Cell, DoneNote, Method, TrainedNote};
+use crate::report::{Answerer, Evaluated, QueryText};
 use crate::{BenchError, Result};
 
 /// The version of the layout.
@@ -69,7 +71,7 @@ pub struct RunResult {
     /// Its seed.
     pub seed: u64,
     /// Who answered.
-    pub kind: Kind,
+    pub kind: Answerer,
     /// Trainable parameters.
     #[serde(default)]
     pub parameters: Option<u64>,
@@ -89,18 +91,6 @@ pub struct RunResult {
     pub tests: Vec<TestResult>,
 }
 
-/// Who answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A trained model.
-    Model,
-    /// A guess that never sees a video.
-    Baseline,
-    /// The world's log.
-    Oracle,
-}
-
 /// The figures of one test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -117,7 +107,7 @@ pub struct TestResult {
     pub text: QueryText,
     /// What was shown.
     #[serde(default)]
-    pub footage: Footage,
+    pub footage: FeatureVariant,
     /// Queries.
     pub queries: usize,
     /// Queries without an answer.
@@ -169,11 +159,9 @@ impl RunResult {
                 metrics: evaluated.metrics.iter().map(measure).collect(),
             });
         }
-        let (kind, epochs) = match &cell.by {
-            Answerer::Model { run, .. } => (Kind::Model, epochs(run)),
-            Answerer::TwoStage { .. } => (Kind::Model, None),
-            Answerer::Baseline => (Kind::Baseline, None),
-            Answerer::Oracle => (Kind::Oracle, None),
+        let epochs = match &cell.by {
+            Method::Model { run, .. } => epochs(run),
+            Method::TwoStage { .. } | Method::Command(_) | Method::Baseline | Method::Oracle => None,
         };
         Ok(Some(Self {
             model: cell.model.clone(),
@@ -182,7 +170,7 @@ impl RunResult {
             protocol: cell.protocol.name().to_owned(),
             features: cell.features.clone(),
             seed: cell.seed,
-            kind,
+            kind: cell.by.answerer(),
             parameters: trained.parameters,
             train_seconds: trained.done.then_some(trained.seconds),
             epochs,
@@ -326,7 +314,7 @@ pub fn table(files: &[RunsFile]) -> String {
             if cells.iter().all(String::is_empty) {
                 continue;
             }
-            let seeds = if runs[0].kind == Kind::Model { runs.len().to_string() } else { String::new() };
+            let seeds = if runs[0].kind == Answerer::Model { runs.len().to_string() } else { String::new() };
             text += &format!("| {name} | {features} | {seeds} | {} |\n", cells.join(" | "));
         }
         text.push('\n');
@@ -371,7 +359,7 @@ mod tests {
             split: "test-iid".to_owned(),
             among: Among::Own,
             text: QueryText::Original,
-            footage: Footage::Seen,
+            footage: FeatureVariant::Seen,
             queries: 10,
             missing: 0,
             metrics: IndexMap::from([("R@1,IoU=0.5".to_owned(), measure)]),
@@ -383,7 +371,7 @@ mod tests {
             protocol: "own".to_owned(),
             features: "motion".to_owned(),
             seed,
-            kind: Kind::Model,
+            kind: Answerer::Model,
             parameters: None,
             train_seconds: None,
             epochs: None,

@@ -9,8 +9,10 @@ pub mod error;
 pub mod findings;
 pub mod leaderboard;
 pub mod matrix;
+mod on_world;
 pub mod published;
 pub mod report;
 
 pub use error::{BenchError, Result};
+pub use on_world::{OnWorld, on_world};
 pub use published::{Figure, Key, Paper, Published, Unit};

@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use camino::Utf8PathBuf;
-use cuemark_bench::report::{About, Evaluated, Measure, OutOfReach};
+use cuemark_bench::report::{About, Evaluated, Measure};
 use cuemark_core::{Extra, Prediction, Predictions, Progress, Query, QueryPredictions, Span, Truth, Video};
 use cuemark_formats::Overwrite;
+use cuemark_train::OutOfReach;
 use serde_json::{Value, json};
 
 /// Four queries, the last unanswered, one answered right.
@@ -35,7 +36,7 @@ fn what_a_run_leaves_fits_and_what_the_reader_refuses_does_not() {
     let guard = tempfile::tempdir().unwrap();
     let folder = Utf8PathBuf::from_path_buf(guard.path().to_owned()).unwrap();
     let (truths, mut found) = evaluated();
-    for out_of_reach in [None, Some(OutOfReach { past_the_end: 1, too_short: 0, moments: 4 })] {
+    for out_of_reach in [None, Some(OutOfReach { past_the_end: 1, too_short: 0, too_long: 0, moments: 4 })] {
         found.out_of_reach = out_of_reach;
         let path = found.store(&folder.join("run"), &truths, Overwrite::Force).unwrap();
         let stored: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();

@@ -74,7 +74,7 @@ fn report() -> Report {
         }
     }
     let notes = vec![format!("a remark {}", HOSTILE[2])];
-    Report::of(runs, ReportOptions { title: HOSTILE[0].to_owned(), notes, data: Vec::new() }).unwrap()
+    Report::of(runs, ReportOptions { title: HOSTILE[0].to_owned(), notes, ..ReportOptions::default() }).unwrap()
 }
 
 fn written(folder: &Utf8Path) -> Utf8PathBuf {

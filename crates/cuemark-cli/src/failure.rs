@@ -20,26 +20,79 @@ use cuemark_text::TextError;
 use cuemark_text::similarity::SimilarityError;
 use cuemark_train::TrainError;
 use cuemark_world::WorldError;
+use serde_json::json;
+
+use crate::output::complain;
 
 /// The input has problems.
 pub(crate) const PROBLEMS: u8 = 1;
 /// The command line has, as clap says it too.
 const USAGE: u8 = 2;
 
-/// Prints `error:` and, where there is advice, `hint:` to standard error.
+/// Prints `error:` and, where there is advice, `hint:` to standard error; one JSON object instead, with `--json`.
 pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.downcast_ref::<Stopped>().is_some() {
         // Whoever pressed Ctrl-C knows why.
-        crate::output::say("stopped before it was done");
+        complain("stopped before it was done");
         return ExitCode::from(crate::stop::INTERRUPTED);
     }
-    crate::output::say(&format!("error: {}", message(error)));
-    if let Some(hint) = hint(error) {
-        crate::output::say(&format!("hint: {hint}"));
+    let code = if is_usage(error) { USAGE } else { PROBLEMS };
+    if wants_json() {
+        complain(&json!({ "error": message(error), "hint": hint(error), "exit": code }).to_string());
+    } else {
+        complain(&format!("error: {}", message(error)));
+        if let Some(hint) = hint(error) {
+            complain(&format!("hint: {hint}"));
+        }
     }
-    // A flag that says what cannot be is a fault of the command line, whoever notices it.
-    let is_usage = matches!(error.downcast_ref(), Some(cuemark::Error::Setting { .. }));
-    ExitCode::from(if is_usage { USAGE } else { PROBLEMS })
+    ExitCode::from(code)
+}
+
+/// What clap says about the command line; help and versions are no errors and go to standard output.
+pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
+    let is_answer = !error.use_stderr();
+    if is_answer || !wants_json() {
+        // A reader that has left wants no more help.
+        let _ = error.print();
+    } else {
+        let said = error.render().to_string();
+        let said = said.trim().trim_start_matches("error: ");
+        complain(&json!({ "error": said, "hint": null, "exit": USAGE }).to_string());
+    }
+    ExitCode::from(if is_answer { 0 } else { USAGE })
+}
+
+/// Whether `--json` was given, wherever it stands: a command line that cannot be understood may still say so.
+fn wants_json() -> bool {
+    let mut words = std::env::args_os().skip(1).take_while(|word| word != "--").peekable();
+    let mut previous = None;
+    std::iter::from_fn(|| {
+        let word = words.next()?;
+        let is_json = word == "--json"
+            || word == "--format=json"
+            || (word == "json" && previous.as_ref().is_some_and(|flag| flag == "--format"));
+        previous = Some(word);
+        Some(is_json)
+    })
+    .any(|is_json| is_json)
+}
+
+/// A flag that says what cannot be is a fault of the command line, whoever notices it: a setting, or the name of a metric, a
+/// preset or a layout that does not exist.
+fn is_usage(error: &anyhow::Error) -> bool {
+    let unknown_metric =
+        |error: &EvalError| matches!(error, EvalError::UnknownMetric { .. } | EvalError::UnknownPreset { .. });
+    let unknown_layout = |error: &DataError| matches!(error, DataError::UnknownName { what: "truth format", .. });
+    match error.downcast_ref() {
+        Some(cuemark::Error::Setting { .. } | cuemark::Error::Format(_)) => true,
+        Some(cuemark::Error::Eval(error)) => unknown_metric(error),
+        Some(cuemark::Error::Data(error)) => unknown_layout(error),
+        _ => {
+            error.downcast_ref().is_some_and(unknown_metric)
+                || error.downcast_ref().is_some_and(unknown_layout)
+                || error.downcast_ref::<UnknownFormat>().is_some()
+        }
+    }
 }
 
 /// What went wrong, with its causes.

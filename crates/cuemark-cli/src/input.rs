@@ -2,9 +2,8 @@
 
 use camino::Utf8PathBuf;
 use clap::Args;
-use cuemark::TruthReading;
-use cuemark_core::{Split, Truth};
-use cuemark_data::{ReadOptions, TruthFormat};
+use cuemark::{RowsOf, TruthFile, TruthReading, row_notes};
+use cuemark_core::RowCounts;
 use cuemark_formats::{Overwrite, Source};
 
 use crate::output;
@@ -21,29 +20,6 @@ impl Force {
     pub(crate) fn overwrite(&self) -> Overwrite {
         if self.force { Overwrite::Force } else { Overwrite::Never }
     }
-}
-
-/// The queries that a command works on.
-#[derive(Debug, Args)]
-pub(crate) struct QueriesArg {
-    /// The queries, in any truth layout.
-    #[arg(long = "in", value_name = "FILE")]
-    pub(crate) input: Utf8PathBuf,
-    /// Their layout, when the content does not tell; `cuemark data list --formats` names them.
-    #[arg(long, value_name = "FORMAT")]
-    truth_format: Option<String>,
-}
-
-impl QueriesArg {
-    pub(crate) fn read(&self) -> anyhow::Result<Vec<Truth>> {
-        let format = self.truth_format.as_deref().map(str::parse::<TruthFormat>).transpose()?;
-        Ok(cuemark_data::read_truth(&Source::new(&self.input), format, &ReadOptions::default())?.queries)
-    }
-}
-
-/// The queries of a file that goes with them, whose layout its content tells.
-pub(crate) fn read_queries(path: &Utf8PathBuf) -> anyhow::Result<Vec<Truth>> {
-    Ok(cuemark_data::read_truth(&Source::new(path), None, &ReadOptions::default())?.queries)
 }
 
 /// As [`cuemark::TruthFile`], where there may be none.
@@ -69,24 +45,15 @@ pub(crate) struct GivenTruth<'a> {
     reading: &'a TruthReading,
 }
 
-impl<'a> GivenTruth<'a> {
-    pub(crate) fn path(&self) -> &'a Utf8PathBuf {
-        self.path
-    }
-
-    pub(crate) fn read(&self) -> cuemark::Result<Split> {
-        self.reading.read(&Source::new(self.path))
-    }
-
-    /// Another truth file, such as the training split, whose layout its content tells.
-    pub(crate) fn read_another(&self, source: &Source) -> anyhow::Result<Split> {
-        Ok(cuemark_data::read_truth(source, None, &self.reading.options()?)?)
+impl GivenTruth<'_> {
+    /// The same as a request has it.
+    pub(crate) fn file(&self) -> TruthFile {
+        TruthFile { path: self.path.clone(), reading: self.reading.clone() }
     }
 }
 
 /// Says on standard error what was wrong with the rows of a file.
-pub(crate) fn note_faults(path: &Utf8PathBuf, rows: &cuemark_core::RowCounts) {
-    if let Some(faults) = output::faults(rows) {
-        output::say(&format!("note: {path}: {faults}"));
-    }
+pub(crate) fn note_rows(path: &Utf8PathBuf, rows: &RowCounts, of: RowsOf) {
+    let source = Source::new(path);
+    output::say_notes(row_notes(path.as_str(), rows, of).into_iter().map(|note| note.located(&source)));
 }

@@ -1,15 +1,15 @@
 //! The `cuemark` command: parses, calls the library, prints. No logic of its own.
 
+mod cell_process;
 mod commands;
 mod failure;
+mod guide;
 mod input;
-mod matrix_run;
 mod output;
 mod progress;
-mod similarity;
 mod stop;
 
-use clap::Parser;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 use crate::commands::Command;
 
@@ -20,19 +20,33 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Finds the moment that a sentence describes, and tells how far to trust the answer.
 #[derive(Parser)]
-#[command(name = "cuemark", version, max_term_width = 110, propagate_version = true)]
+#[command(name = "cuemark", version, max_term_width = 110)]
 struct Cli {
+    /// Leave out notes and progress; results and errors stay.
+    #[arg(long, short, global = true, help_heading = "Everywhere")]
+    quiet: bool,
     #[command(subcommand)]
     command: Command,
 }
 
 fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
+    let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    if commands::asks_for_metrics(&words) {
+        return commands::list_metrics(&words).print();
+    }
+    let program = guide::guided(Cli::command());
+    let cli = match program.clone().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => cli,
+        Err(error) => return failure::report_usage(&error.format(&mut program.clone())),
+    };
+    if cli.quiet {
+        output::be_quiet();
+    }
     // A budget that nobody can read must not silently become the default.
     if let Err(error) = cuemark_formats::Budget::from_environment() {
         return failure::report(&error.into());
     }
-    match cli.command.run() {
+    match cli.command.run(program) {
         Ok(outcome) => outcome.print(),
         Err(error) => failure::report(&error),
     }

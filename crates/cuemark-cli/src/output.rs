@@ -1,10 +1,10 @@
 //! Results to standard output, everything else to standard error; a closed pipe is not an error.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{CellAlignment, Table, presets};
-use cuemark_core::RowCounts;
 pub(crate) use cuemark_core::text::{percent, thousands};
 use serde::Serialize;
 
@@ -27,15 +27,20 @@ impl Outcome {
         self
     }
 
-    /// Writes the text to standard output.
+    /// Writes the text to standard output. A reader that has seen enough and left is no error; a full disk is.
     pub(crate) fn print(self) -> ExitCode {
-        let mut out = std::io::stdout().lock();
         let text = self.text.trim_end_matches('\n');
-        if !text.is_empty() {
-            // Whoever closed the pipe has read enough.
-            let _ = writeln!(out, "{text}");
+        if text.is_empty() {
+            return ExitCode::from(self.code);
         }
-        ExitCode::from(self.code)
+        let mut out = std::io::stdout().lock();
+        match writeln!(out, "{text}").and_then(|()| out.flush()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                let error = anyhow::Error::from(error).context("cannot write the result to standard output");
+                crate::failure::report(&error)
+            }
+            _ => ExitCode::from(self.code),
+        }
     }
 }
 
@@ -47,6 +52,48 @@ pub(crate) struct Print {
     json: bool,
 }
 
+/// How a table is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TableFormat {
+    /// Columns for a terminal.
+    Text,
+    /// For pull requests and wikis.
+    Markdown,
+    /// For papers (booktabs), no wider than a column.
+    Latex,
+    /// For spreadsheets.
+    Csv,
+    /// For scripts: fractions; the same as `--json`.
+    Json,
+}
+
+/// How a result is printed that is a table.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct PrintTable {
+    #[command(flatten)]
+    print: Print,
+    /// How to print the table.
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with = "json")]
+    format: Option<TableFormat>,
+}
+
+impl PrintTable {
+    /// The form that was asked for.
+    pub(crate) fn format(self) -> TableFormat {
+        if self.print.json { TableFormat::Json } else { self.format.unwrap_or(TableFormat::Text) }
+    }
+
+    /// `value` as JSON for scripts, or what `text` makes of the form.
+    pub(crate) fn result(
+        self,
+        value: &impl Serialize,
+        text: impl FnOnce(TableFormat) -> String,
+    ) -> anyhow::Result<Outcome> {
+        let format = self.format();
+        Print { json: format == TableFormat::Json }.result(value, || text(format))
+    }
+}
+
 impl Print {
     /// `value` as JSON for scripts, or `text` for people.
     pub(crate) fn result(self, value: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<Outcome> {
@@ -54,9 +101,36 @@ impl Print {
     }
 }
 
-/// One line to standard error.
+/// Whether notes, lines of progress and bars are left out.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Leaves out notes, lines of progress and bars from now on; results and errors stay.
+pub(crate) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether somebody asked for quiet.
+pub(crate) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// One line to standard error, unless somebody asked for quiet.
 pub(crate) fn say(line: &str) {
+    if !is_quiet() {
+        complain(line);
+    }
+}
+
+/// One line to standard error whatever was asked for: an error.
+pub(crate) fn complain(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// What a reader of the numbers should know, a line each on standard error.
+pub(crate) fn say_notes<N: std::fmt::Display>(notes: impl IntoIterator<Item = N>) {
+    for note in notes {
+        say(&format!("note: {note}"));
+    }
 }
 
 /// A table of numbers without rules: the first column left, the others right.
@@ -71,7 +145,11 @@ pub(crate) fn text_table(header: &[&str], rows: &[Vec<String>]) -> String {
 
 fn aligned(header: &[&str], rows: &[Vec<String>], others: CellAlignment) -> String {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header);
+    table.load_style(presets::NOTHING);
+    // Columns without names need no line for them.
+    if header.iter().any(|name| !name.is_empty()) {
+        table.set_header(header);
+    }
     for row in rows {
         table.add_row(row);
     }
@@ -83,16 +161,4 @@ fn aligned(header: &[&str], rows: &[Vec<String>], others: CellAlignment) -> Stri
     }
     let text = table.to_string();
     text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
-}
-
-/// What was wrong with rows, in one line; `None` when nothing was.
-pub(crate) fn faults(rows: &RowCounts) -> Option<String> {
-    let met: Vec<String> = rows.iter().map(|(fault, n)| format!("{} {fault}", thousands(n))).collect();
-    let mut line = (!rows.is_clean()).then(|| met.join(", "))?;
-    for (n, done) in [(rows.changed, "changed"), (rows.dropped, "left out")] {
-        if n > 0 {
-            line = format!("{line}; {} {done}", thousands(n));
-        }
-    }
-    Some(line)
 }

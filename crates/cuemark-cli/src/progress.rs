@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use cuemark_core::{Progress, Seen, Stopped};
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output::say;
 use crate::stop;
@@ -52,6 +52,9 @@ pub(crate) fn shown<T, E: Into<anyhow::Error>>(
 
 fn draw(progress: &Progress, is_over: &Receiver<()>) {
     let mut board = Board::default();
+    if crate::output::is_quiet() {
+        board.bars.set_draw_target(ProgressDrawTarget::hidden());
+    }
     loop {
         let goes_on = matches!(is_over.recv_timeout(LOOK), Err(RecvTimeoutError::Timeout));
         for line in progress.heard() {
@@ -141,7 +144,8 @@ impl Bar {
 /// A bar of `total` bytes, called `what`.
 pub(crate) fn bytes(total: u64, what: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
-    let bar = ProgressBar::new(total).with_message(what);
+    let bar = if crate::output::is_quiet() { ProgressBar::hidden() } else { ProgressBar::new(total) };
+    let bar = bar.with_message(what);
     match style {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

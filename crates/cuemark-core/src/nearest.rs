@@ -19,6 +19,31 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
+/// The known name that `name` is a slip of the pen for: a letter too many, too few, wrong, or two swapped, in a name of at
+/// least five; `None` when it is known itself or no such slip.
+///
+/// Stricter than [`nearest`], for names that may well be meant: `duratoin` is a slip for `duration`, `source` is none.
+///
+/// ```
+/// use cuemark_core::nearest::slip;
+/// assert_eq!(slip("duratoin", ["duration", "spans"]), Some("duration"));
+/// assert_eq!(slip("source", ["score", "spans"]), None);
+/// ```
+pub fn slip<'a>(name: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    if known.clone().into_iter().any(|candidate| candidate == name) {
+        return None;
+    }
+    let lower = name.to_lowercase();
+    let allowed = |candidate: &str| if candidate.len() >= 12 { 2 } else { 1 };
+    known
+        .into_iter()
+        .filter(|candidate| candidate.len() >= 5)
+        .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, candidate)| *distance <= allowed(candidate))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
 /// How alike two names are, from 0 to 1 for names that are the same but for their case (Jaro and Winkler).
 pub fn likeness(one: &str, other: &str) -> f64 {
     strsim::jaro_winkler(&one.to_lowercase(), &other.to_lowercase())

@@ -68,6 +68,8 @@ pub struct Predictions {
     pub tasks: Vec<TaskPredictions>,
     /// Predicted spans that had to be read differently from what the file says.
     pub rows: RowCounts,
+    /// What a reader of the numbers should know about the file: how many free-text answers could not be read, and why.
+    pub notes: Vec<String>,
     /// Fields of the file as a whole that cuemark does not know.
     pub extra: Extra,
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::text::thousands;
 use crate::{RawSpan, Span, SpanError};
 
 /// What a reader does with rows that cannot be right (`bad_rows`). Every policy counts what it met.
@@ -64,14 +65,22 @@ impl fmt::Display for RowFault {
     }
 }
 
-/// How often each fault was met, and what was done about it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// How often each fault was met, where first, and what was done about it. Equal counts are equal wherever they were met.
+#[derive(Debug, Clone, Default, Eq)]
 pub struct RowCounts {
     met: [usize; RowFault::ALL.len()],
+    /// The line of the first row that had the fault, from 1; 0 where nobody said.
+    first: [usize; RowFault::ALL.len()],
     /// Rows that were left out.
     pub dropped: usize,
     /// Rows whose times were changed (swapped, raised or clipped).
     pub changed: usize,
+}
+
+impl PartialEq for RowCounts {
+    fn eq(&self, other: &Self) -> bool {
+        (self.met, self.dropped, self.changed) == (other.met, other.dropped, other.changed)
+    }
 }
 
 impl RowCounts {
@@ -85,10 +94,35 @@ impl RowCounts {
         self.met[fault as usize] += 1;
     }
 
-    /// Adds what another part of the data met.
+    /// Says that the faults without a line yet were met on this one, from 1. Readers call it after every record.
+    #[inline]
+    pub fn place(&mut self, line: usize) {
+        for (first, met) in self.first.iter_mut().zip(self.met) {
+            if met > 0 && *first == 0 {
+                *first = line;
+            }
+        }
+    }
+
+    /// A fault that was met and has no line yet; looking one up can take long, and is worth it once.
+    pub fn unplaced(&self) -> Option<RowFault> {
+        RowFault::ALL.into_iter().find(|fault| self.met(*fault) > 0 && self.first[*fault as usize] == 0)
+    }
+
+    /// The line of the first row that had `fault`, from 1, where the reader said so.
+    pub fn first_line(&self, fault: RowFault) -> Option<usize> {
+        Some(self.first[fault as usize]).filter(|line| *line > 0)
+    }
+
+    /// Adds what another, later part of the data met.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.met.iter_mut().zip(other.met) {
             *mine += theirs;
+        }
+        for (mine, theirs) in self.first.iter_mut().zip(other.first) {
+            if *mine == 0 {
+                *mine = theirs;
+            }
         }
         self.dropped += other.dropped;
         self.changed += other.changed;
@@ -105,6 +139,18 @@ impl RowCounts {
         object.insert("changed".to_owned(), self.changed.into());
         object.insert("dropped".to_owned(), self.dropped.into());
         object.into()
+    }
+
+    /// What was wrong in one line that a person reads; `None` when nothing was.
+    pub fn summary(&self) -> Option<String> {
+        let met: Vec<String> = self.iter().map(|(fault, n)| format!("{} {fault}", thousands(n))).collect();
+        let mut line = (!self.is_clean()).then(|| met.join(", "))?;
+        for (n, done) in [(self.changed, "changed"), (self.dropped, "left out")] {
+            if n > 0 {
+                line = format!("{line}; {} {done}", thousands(n));
+            }
+        }
+        Some(line)
     }
 
     /// Whether nothing was met.
@@ -250,6 +296,19 @@ mod tests {
     fn error_stops_and_says_why() {
         let message = judge(RowPolicy::Error, 5.0, 3.5).0.unwrap_err().to_string();
         assert_eq!(message, "3.5 s is before start 5 s");
+    }
+
+    #[test]
+    fn the_first_line_with_a_fault_is_kept_and_later_parts_do_not_move_it() {
+        let mut whole = RowCounts::default();
+        for line in [12, 40] {
+            let mut part = RowCounts::default();
+            part.count(RowFault::Reversed);
+            part.place(line);
+            whole.add(&part);
+        }
+        assert_eq!((whole.met(RowFault::Reversed), whole.first_line(RowFault::Reversed)), (2, Some(12)));
+        assert_eq!(whole.first_line(RowFault::Empty), None);
     }
 
     #[test]

@@ -21,6 +21,27 @@ pub fn thousands(number: usize) -> String {
     groups.join(",")
 }
 
+/// `1 query`, `1,550 queries`.
+///
+/// ```
+/// use cuemark_core::text::counted;
+/// assert_eq!(counted(1, "query", "queries"), "1 query");
+/// assert_eq!(counted(1_550, "query", "queries"), "1,550 queries");
+/// ```
+pub fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{} {}", thousands(number), if number == 1 { one } else { many })
+}
+
+/// A p-value as papers print it: four decimals, and `< 0.0001` below them, because no test gives 0.
+///
+/// ```
+/// use cuemark_core::text::p_value;
+/// assert_eq!([0.5, 0.0001, 0.000_03].map(p_value), ["0.5000", "0.0001", "< 0.0001"]);
+/// ```
+pub fn p_value(p: f64) -> String {
+    if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

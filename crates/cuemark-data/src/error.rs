@@ -52,12 +52,22 @@ impl Advise for DataError {
     fn advice(&self) -> Option<Advice> {
         match self {
             Self::Read(error) => error.advice(),
-            Self::UnknownName { name, known, .. } => Some(match nearest(name, known.iter().map(String::as_str)) {
-                Some(near) => Advice::nearest(near),
-                None => format!("known names: {}", known.join(", ")).into(),
-            }),
+            Self::UnknownName { name, known, .. } => {
+                // Whoever gives the beginning of several names may mean any of them.
+                let begun: Vec<String> = known
+                    .iter()
+                    .filter(|known| !name.is_empty() && known.starts_with(&format!("{}-", name.to_lowercase())))
+                    .map(|known| format!("`{known}`"))
+                    .collect();
+                Some(match (begun.as_slice(), nearest(name, known.iter().map(String::as_str))) {
+                    ([_, _, ..], _) => Advice::say(format!("did you mean {}?", begun.join(" or "))),
+                    (_, Some(near)) => Advice::nearest(near),
+                    _ => format!("known names: {}", known.join(", ")).into(),
+                })
+            }
             Self::NothingThere { example, .. } => {
-                let folder = format!(" is the dataset's own folder, the one that holds `{example}`");
+                let folder =
+                    format!(" (in a run file `data.root`) is the dataset's own folder, the one that holds `{example}`");
                 Some(Advice::say("").setting("root").and(folder))
             }
             Self::UnknownLayout { .. } => {

@@ -112,10 +112,19 @@ impl<'a> SplitBuilder<'a> {
         duration: Option<f64>,
         place: impl FnOnce(&SpanFault) -> Place,
     ) -> Result<Option<Span>> {
-        self.policy.judge(raw, duration, &mut self.split.rows).map_err(|fault| {
-            let (line, field) = place(&fault);
-            self.source.bad_row(line, field, fault)
-        })
+        match self.policy.judge(raw, duration, &mut self.split.rows) {
+            Ok(span) => {
+                if let Some(fault) = self.split.rows.unplaced() {
+                    let (line, _) = place(&SpanFault::Bad { fault, raw, duration });
+                    self.split.rows.place(line);
+                }
+                Ok(span)
+            }
+            Err(fault) => {
+                let (line, field) = place(&fault);
+                Err(self.source.bad_row(line, field, fault))
+            }
+        }
     }
 
     /// Adds the pair that is number `number` of its file, unless the policy leaves it out.

@@ -9,8 +9,8 @@ use cuemark_formats::Source;
 use crate::dataset::concatenated;
 use crate::peek::Peek;
 use crate::readers::{
-    activitynet_captions, activitynet_cd, charades_cd, charades_sta, cuemark_jsonl, didemo, msr_vtt, mvmr,
-    qvhighlights, tacos, tacos_2dtan, tacos_raw, tvr, tvr_ranking, youcook2,
+    activitynet_captions, activitynet_cd, charades_cd, charades_sta, cuemark_jsonl, didemo, label_studio, msr_vtt,
+    mvmr, qvhighlights, tacos, tacos_2dtan, tacos_raw, tvr, tvr_ranking, tvsum, youcook2, youtube_highlights,
 };
 use crate::{DataError, Layout, ReadOptions, Result};
 
@@ -31,10 +31,13 @@ impl TruthFormat {
         Self(&activitynet_captions::LAYOUT),
         Self(&activitynet_cd::LAYOUT),
         Self(&didemo::LAYOUT),
+        Self(&label_studio::LAYOUT),
         Self(&youcook2::LAYOUT),
         Self(&msr_vtt::LAYOUT),
         Self(&msr_vtt::MOLEF_LAYOUT),
         Self(&msr_vtt::JSFUSION_LAYOUT),
+        Self(&youtube_highlights::LAYOUT),
+        Self(&tvsum::LAYOUT),
         Self(&qvhighlights::LAYOUT),
         Self(&tvr::LAYOUT),
         Self(&tvr_ranking::LAYOUT),

@@ -7,8 +7,9 @@ use crate::Features;
 /// How each row is divided by its L2 norm. A row of zeros stays zeros under all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Normalise {
-    /// Rows stay as they are (MoLEF, the bias benchmark). Default.
+    /// Rows stay as they are (MoLEF, the bias benchmark).
     #[default]
     None,
     /// By `max(norm, 1e-12)` (2D-TAN and what follows it).

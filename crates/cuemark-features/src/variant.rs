@@ -4,19 +4,35 @@
 //! query, is in `cuemark-text`.
 
 use cuemark_core::{Rng, VideoId};
+use serde::{Deserialize, Serialize};
 
 use crate::Features;
 
-/// What is done to each video's features.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a model is shown of a video: its features, or what an ablation makes of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum FeatureVariant {
-    /// The clips are put in random order: what is seen stays, when it happens is lost.
+    /// The features as they are. Default.
+    #[default]
+    #[cfg_attr(feature = "clap", value(skip))]
+    Seen,
+    /// Its clips in random order: what is seen stays, when it happens is lost.
     Shuffled,
-    /// Every number is 0: nothing is seen but how long the video is.
+    /// Nothing but how long it is: every number is 0.
     Zeroed,
 }
 
 impl FeatureVariant {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Seen => "seen",
+            Self::Shuffled => "shuffled",
+            Self::Zeroed => "zeroed",
+        }
+    }
+
     /// The altered features of `video`. Each video has its own stream of randomness, so the result does not depend on the
     /// order in which videos are read; all streams of a video with equally many clips are shuffled alike.
     ///
@@ -27,6 +43,7 @@ impl FeatureVariant {
     /// ```
     pub fn of(self, features: &Features, video: &VideoId, seed: u64) -> Features {
         let data = match self {
+            Self::Seen => return features.clone(),
             Self::Zeroed => vec![0.0; features.data().len()],
             Self::Shuffled => {
                 let mut order: Vec<usize> = (0..features.rows()).collect();
@@ -45,6 +62,14 @@ mod tests {
 
     fn ramp(rows: usize) -> Features {
         Features::new(rows, 2, (0..2 * rows).map(|n| n as f32).collect()).unwrap()
+    }
+
+    #[test]
+    fn names_are_those_that_files_have() {
+        for variant in [FeatureVariant::Seen, FeatureVariant::Shuffled, FeatureVariant::Zeroed] {
+            assert_eq!(serde_json::to_value(variant).unwrap(), variant.name());
+        }
+        assert_eq!(FeatureVariant::default().of(&ramp(3), &"a".into(), 0), ramp(3), "what is seen is not touched");
     }
 
     #[test]

@@ -75,7 +75,6 @@ fn pytorch_files_are_read_one_or_many() {
     holds_the_three_videos("pt-files", Layout::PtFiles);
 }
 
-#[cfg(feature = "hdf5")]
 #[test]
 fn hdf5_is_read_flat_nested_and_one_file_per_video() {
     holds_the_three_videos("flat.h5", Layout::Hdf5);
@@ -86,20 +85,35 @@ fn hdf5_is_read_flat_nested_and_one_file_per_video() {
     assert!(error.to_string().contains("not floating-point numbers"), "{error}");
 }
 
+/// Every number, byte order, filter and index of chunks that h5py writes; the numbers are those of video `v_long`.
+#[test]
+fn hdf5_is_read_whatever_h5py_was_told() {
+    let expected = opened("csv", &OpenOptions::default()).get(&"v_long".into(), "visual").unwrap();
+    for name in ["storage.h5", "storage-latest.h5"] {
+        let store = opened(name, &OpenOptions::default());
+        let videos = store.videos("visual");
+        assert_eq!(videos.len(), 10, "{name}");
+        for video in videos {
+            let found = store.get(video, "visual").unwrap();
+            assert_eq!(found.data(), expected.data(), "{name}: {video}");
+        }
+    }
+}
+
+/// Numbers and groups that lie in other files are not looked for.
+#[test]
+fn hdf5_never_leads_out_of_its_file() {
+    let store = opened("outside.h5", &OpenOptions::default());
+    let videos: Vec<String> = store.videos("visual").iter().map(ToString::to_string).collect();
+    assert_eq!(videos, ["elsewhere", "here"]);
+    assert!(store.get(&"here".into(), "visual").is_ok());
+    assert!(store.get(&"elsewhere".into(), "visual").is_err());
+}
+
 #[cfg(feature = "lmdb")]
 #[test]
 fn lmdb_is_read_with_both_kinds_of_values() {
     holds_the_three_videos("lmdb", Layout::Lmdb);
-}
-
-#[cfg(not(feature = "hdf5"))]
-#[test]
-fn without_the_library_the_error_says_how_to_build_with_it() {
-    for path in ["flat.h5", "hdf5-files"] {
-        let error = open(&fixture("features").join(path), &OpenOptions::default()).unwrap_err();
-        assert!(matches!(error, FeatureError::NotBuilt { feature: "hdf5", .. }), "{error}");
-        assert!(error.advice_in(Dialect::Terminal).unwrap().contains("--features cuemark-cli/hdf5"));
-    }
 }
 
 #[cfg(not(feature = "lmdb"))]

@@ -6,7 +6,7 @@
 //! `segment` is read as `timestamp`, `score` may be left out. Which query an entry answers:
 //! - `qid`, or `sentence_id`, when it has one; entries with the same id are one query's, best first in file order;
 //! - else its `sentence`: entries of one video with the same sentence are one query's. Such a query is called
-//!   `VIDEO:n`, where n counts the sentences of that video from 0. Since no dataset calls its queries so, [`match_sentences`]
+//!   `VIDEO:n`, where n counts the sentences of that video from 0. Since no dataset calls its queries so, [`match_sentences`](crate::match_sentences)
 //!   then finds the query of the truth that asks the same about the same video;
 //! - an entry with neither is an error.
 //!
@@ -15,7 +15,7 @@
 
 use std::collections::HashMap;
 
-use cuemark_core::{Extra, Prediction, Predictions, QueryId, QueryPredictions, RowCounts, Truth, VideoId};
+use cuemark_core::{Extra, Prediction, Predictions, QueryId, QueryPredictions, RowCounts, VideoId};
 use rustc_hash::FxHashMap;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
@@ -164,46 +164,6 @@ impl Gathered {
         self.row_extras.move_into(&mut fields, "predictions", self.ranked.len());
         QueryPredictions { query: self.id, ranked: self.ranked, saliency: None, extra: Extra::new(fields) }
     }
-}
-
-/// Gives lists that are known by their sentence alone the id of the query in `truths` that asks it about the same video;
-/// sentences are compared without the white space around them. Several queries that ask the same get the same list.
-///
-/// Returns how many lists no query asks for; they keep their name.
-pub fn match_sentences(predictions: &mut Predictions, truths: &[Truth]) -> usize {
-    let mut asked: FxHashMap<(&VideoId, &str), Vec<&QueryId>> = FxHashMap::default();
-    for truth in truths {
-        if let Some(video) = &truth.video {
-            asked.entry((&video.id, truth.query.text.trim())).or_default().push(&truth.query.id);
-        }
-    }
-    let mut unasked = 0;
-    for list in &mut predictions.tasks {
-        let mut copies = Vec::new();
-        for query in &mut list.queries {
-            let video = query.ranked.first().and_then(|prediction| prediction.video.clone());
-            let sentence = query.extra.get("sentence").and_then(Value::as_str).map(|text| text.trim().to_owned());
-            let (Some(video), Some(sentence)) = (video, sentence) else { continue };
-            if !is_named_after(&query.query, &video) {
-                continue;
-            }
-            match asked.get(&(&video, sentence.as_str())).map(Vec::as_slice) {
-                Some([first, others @ ..]) => {
-                    query.query = (*first).clone();
-                    copies.extend(others.iter().map(|id| QueryPredictions { query: (*id).clone(), ..query.clone() }));
-                }
-                _ => unasked += 1,
-            }
-        }
-        list.queries.extend(copies);
-    }
-    unasked
-}
-
-/// Whether an id is one that `Found::named_by` made up.
-fn is_named_after(id: &QueryId, video: &VideoId) -> bool {
-    let number = id.as_str().strip_prefix(video.as_str()).and_then(|rest| rest.strip_prefix(':'));
-    number.is_some_and(|number| number.parse::<usize>().is_ok())
 }
 
 /// Writes a results file; queries follow the order in which their videos first appear.

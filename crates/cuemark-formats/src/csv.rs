@@ -21,6 +21,7 @@ use serde_json::{Map, Value};
 
 use crate::cuemark_jsonl::VideoList;
 use crate::fault::shorten;
+use crate::join::made_up;
 use crate::names::Names;
 use crate::row_extras::{self, RowExtras};
 use crate::{ReadError, Result, Source, WholeFile};
@@ -37,16 +38,24 @@ const CELL: usize = 192;
 /// Reads predictions.
 ///
 /// # Errors
-/// When the header lacks `qid`, `start` or `end`, or at the first row that is no prediction.
+/// When the header lacks `start`, `end`, or both `qid` and what stands for it (`video` and `query`), or at the first row that is
+/// no prediction.
 pub fn read_predictions(source: &Source) -> Result<Predictions> {
     let mut places: HashMap<QueryId, usize> = HashMap::new();
     let mut lists: Vec<(QueryId, Vec<Prediction>, RowExtras)> = Vec::new();
     let known = FxHashSet::default();
     let mut names = Names::new(&known);
     let mut rows = RowCounts::default();
-    let mut table = Table::open(source, &["qid", "start", "end"], 2 * size_of::<Prediction>())?;
+    let mut sentences: HashMap<usize, Value> = HashMap::new();
+    let mut table = Table::open(source, &["start", "end"], 2 * size_of::<Prediction>())?;
+    let has = |name: &str| table.header.iter().any(|column| column == name);
+    let by_id = has("qid");
+    if !(by_id || has("video") && has("query")) {
+        let hint = "the first line names the columns: qid,video,start,end,score; without `qid`, `video` and `query` join a row";
+        return Err(source.record(1, "qid", "there is no such column").with_hint(hint));
+    }
     while let Some(row) = table.next_row()? {
-        let id = QueryId::from(row.text("qid")?);
+        let id = if by_id { QueryId::from(row.text("qid")?) } else { made_up(row.text("video")?, row.text("query")?) };
         if !places.contains_key(&id) {
             source.charge(row.line, QUERY)?;
         }
@@ -62,15 +71,23 @@ pub fn read_predictions(source: &Source) -> Result<Predictions> {
         if let Some(fault) = fault {
             rows.count(fault);
             rows.changed += 1;
+            rows.place(row.line);
         }
         let video = row.get("video").map(|name| names.video(name));
         let score = row.get("score").map(|_| row.number("score")).transpose()?;
         let (_, ranked, row_extras) = &mut lists[place];
-        row_extras.set(ranked.len(), row.unknown(&PREDICTION_COLUMNS));
+        let mut fields = row.unknown(&PREDICTION_COLUMNS);
+        if !by_id && let Some(sentence) = fields.remove("query") {
+            sentences.entry(place).or_insert(sentence);
+        }
+        row_extras.set(ranked.len(), fields);
         ranked.push(Prediction { video, span, score });
     }
-    let queries = lists.into_iter().map(|(query, ranked, row_extras)| {
+    let queries = lists.into_iter().enumerate().map(|(place, (query, ranked, row_extras))| {
         let mut fields = Map::new();
+        if let Some(sentence) = sentences.remove(&place) {
+            fields.insert("sentence".to_owned(), sentence);
+        }
         row_extras.move_into(&mut fields, "predictions", ranked.len());
         QueryPredictions { query, ranked, saliency: None, extra: Extra::new(fields) }
     });
@@ -164,6 +181,7 @@ pub fn read_truth(source: &Source, policy: RowPolicy) -> Result<Split> {
         let relevance = relevance.transpose().map_err(|problem| row.fault("relevance", problem))?;
         let raw = RawSpan::new(row.number("start")?, row.number("end")?);
         let judged = policy.judge(raw, duration, &mut rows);
+        rows.place(row.line);
         videos.add(&video, duration);
         if let Some(span) = judged.map_err(|fault| source.bad_row(row.line, "end", fault))? {
             truth.moments.push(GradedMoment { moment: Moment { video, span }, relevance });
@@ -171,6 +189,35 @@ pub fn read_truth(source: &Source, policy: RowPolicy) -> Result<Split> {
     }
     let file = source.path().file_name().unwrap_or_default().to_owned();
     Ok(Split { name: source.stem().to_owned(), file, videos: videos.videos, queries, rows })
+}
+
+/// Writes truth: `qid,query,video,start,end,duration,relevance,kind`, a row a moment. A query without moments, pools, clip
+/// ratings and unknown fields have no place here.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_truth(truths: &[Truth], out: &mut WholeFile) -> Result<()> {
+    let mut text = WriterBuilder::new().from_writer(Vec::new());
+    let mut write = |row: [String; 8]| text.write_record(row).map_err(|error| out.fault(error));
+    write(TRUTH_COLUMNS.map(str::to_owned))?;
+    for truth in truths {
+        for graded in &truth.moments {
+            let Moment { video, span } = &graded.moment;
+            let duration = truth.video.as_ref().filter(|own| own.id == *video).and_then(|own| own.duration);
+            write([
+                truth.query.id.to_string(),
+                truth.query.text.clone(),
+                video.to_string(),
+                span.start().to_string(),
+                span.end().to_string(),
+                duration.map(|seconds| seconds.to_string()).unwrap_or_default(),
+                graded.relevance.map(|grade| grade.value().to_string()).unwrap_or_default(),
+                truth.kind.clone().unwrap_or_default(),
+            ])?;
+        }
+    }
+    let text = text.into_inner().map_err(|error| out.fault(error.error()))?;
+    out.put(&text)
 }
 
 /// A file with a header, a row at a time.

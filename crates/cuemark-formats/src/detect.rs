@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::fault::shorten;
 use crate::{Result, Source};
-use cuemark_core::nearest::nearest;
+use cuemark_core::nearest::{nearest, slip};
 use cuemark_core::{Advice, Advise};
 
 /// The layouts of prediction files, one module each.
@@ -25,12 +25,25 @@ pub enum PredictionFormat {
     Trec,
     /// Comma-separated values ([`csv`](crate::csv)).
     Csv,
+    /// Free-text answers of video language models ([`answers`](crate::answers)).
+    Answers,
+    /// Charades-STA's lines ([`charades_txt`](crate::charades_txt)).
+    Charades,
 }
 
 impl PredictionFormat {
     /// Every layout, in the order that help lists them.
-    pub const ALL: [Self; 7] =
-        [Self::Cuemark, Self::QvHighlights, Self::Tvr, Self::TvrRanking, Self::ActivityNet, Self::Trec, Self::Csv];
+    pub const ALL: [Self; 9] = [
+        Self::Cuemark,
+        Self::QvHighlights,
+        Self::Tvr,
+        Self::TvrRanking,
+        Self::ActivityNet,
+        Self::Trec,
+        Self::Csv,
+        Self::Answers,
+        Self::Charades,
+    ];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -42,6 +55,21 @@ impl PredictionFormat {
             Self::ActivityNet => "activitynet",
             Self::Trec => "trec",
             Self::Csv => "csv",
+            Self::Answers => "answers",
+            Self::Charades => "charades",
+        }
+    }
+
+    /// The layout that a file's name asks for, compressed or not; `None` where the ending says nothing.
+    pub fn of_name(path: &camino::Utf8Path) -> Option<Self> {
+        let name = path.file_name()?;
+        let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(name);
+        match name.rsplit_once('.')?.1 {
+            "csv" => Some(Self::Csv),
+            "trec" | "run" => Some(Self::Trec),
+            "jsonl" => Some(Self::Cuemark),
+            "txt" => Some(Self::Charades),
+            _ => None,
         }
     }
 
@@ -63,6 +91,13 @@ pub struct UnknownFormat {
     name: String,
 }
 
+impl UnknownFormat {
+    /// For a name that nothing has.
+    pub fn of(name: &str) -> Self {
+        Self { name: shorten(name) }
+    }
+}
+
 impl Advise for UnknownFormat {
     /// The nearest name, where one is near, and all of them otherwise.
     fn advice(&self) -> Option<Advice> {
@@ -78,7 +113,7 @@ impl FromStr for PredictionFormat {
 
     fn from_str(name: &str) -> Result<Self, UnknownFormat> {
         let found = Self::ALL.into_iter().find(|format| format.name() == name);
-        found.ok_or_else(|| UnknownFormat { name: shorten(name) })
+        found.ok_or_else(|| UnknownFormat::of(name))
     }
 }
 
@@ -94,7 +129,18 @@ pub fn detect(source: &Source) -> Result<PredictionFormat> {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head).trim_ascii_start();
     let found = match head.first() {
         Some(b'{') => from_keys(head),
-        Some(b'[') => Some(PredictionFormat::TvrRanking),
+        Some(b'[') => {
+            let first = head.get(1..).unwrap_or_default().trim_ascii_start();
+            match from_keys(first) {
+                // Rankings have `predictions` too, and are arrays; they call a query `query_id`.
+                Some(lines @ (PredictionFormat::Cuemark | PredictionFormat::QvHighlights))
+                    if !outer_keys(first).contains(&b"query_id".as_slice()) =>
+                {
+                    return Err(one_array(source, lines));
+                }
+                _ => Some(PredictionFormat::TvrRanking),
+            }
+        }
         Some(_) => from_first_line(head),
         None => return Err(source.fault("the file is empty")),
     };
@@ -105,24 +151,40 @@ pub fn detect(source: &Source) -> Result<PredictionFormat> {
     })
 }
 
-/// By the first key of the first object that only one layout has; an object with a `qid` and none of them is ours.
+/// Records that belong on lines of their own stand in one JSON array.
+fn one_array(source: &Source, lines: PredictionFormat) -> crate::ReadError {
+    let problem =
+        format!("the file is one JSON array; the layout `{lines}` is one object a line, without brackets or commas");
+    source.fault(problem).with_hint(format!("`jq -c '.[]' {}` writes it so", source.path()))
+}
+
+/// By the first key of the first object that only one layout has; an object with a `qid` and none of them is ours, unless a
+/// key is a slip of the pen for one of QVHighlights'.
 fn from_keys(head: &[u8]) -> Option<PredictionFormat> {
-    let mut ours = None;
+    let (mut ours, mut answers) = (None, None);
     for key in outer_keys(head) {
         match key {
             b"predictions" => return Some(PredictionFormat::Cuemark),
             b"pred_relevant_windows" | b"pred_saliency_scores" => return Some(PredictionFormat::QvHighlights),
             b"video2idx" | b"VCMR" | b"SVMR" | b"VR" => return Some(PredictionFormat::Tvr),
             b"results" | b"external_data" => return Some(PredictionFormat::ActivityNet),
-            b"qid" => ours = Some(PredictionFormat::Cuemark),
-            _ => {}
+            b"text" | b"prediction" | b"response" | b"filtered_resps" | b"resps" | b"model_output" => {
+                answers = Some(PredictionFormat::Answers);
+            }
+            b"qid" => ours = ours.or(Some(PredictionFormat::Cuemark)),
+            key => {
+                let theirs = ["pred_relevant_windows", "pred_saliency_scores"];
+                if std::str::from_utf8(key).is_ok_and(|key| slip(key, theirs).is_some()) {
+                    ours = Some(PredictionFormat::QvHighlights);
+                }
+            }
         }
     }
-    ours
+    answers.or(ours)
 }
 
 /// The keys of the object that `head` begins with, as far as it goes. Nothing is decoded, and broken JSON gives few keys.
-fn outer_keys(head: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn outer_keys(head: &[u8]) -> Vec<&[u8]> {
     let (mut keys, mut depth, mut at) = (Vec::new(), 0usize, 0);
     while let Some(byte) = head.get(at) {
         match byte {
@@ -150,11 +212,15 @@ fn outer_keys(head: &[u8]) -> Vec<&[u8]> {
     keys
 }
 
-/// A header with a `qid` column is CSV; six columns with a number as rank and as score are a run.
+/// A header with a `qid` column, or with `start` and `end`, is CSV; a sentence behind `##` is Charades'; six columns with a number as rank and as score are a run.
 fn from_first_line(head: &[u8]) -> Option<PredictionFormat> {
     let line = String::from_utf8_lossy(head.split(|byte| *byte == b'\n').next()?);
-    if line.split(',').any(|column| column.trim().trim_matches('"') == "qid") {
+    let has = |name: &str| line.split(',').any(|column| column.trim().trim_matches('"') == name);
+    if has("qid") || (has("start") && has("end")) {
         return Some(PredictionFormat::Csv);
+    }
+    if crate::charades_txt::looks_like(&line) {
+        return Some(PredictionFormat::Charades);
     }
     match line.split_whitespace().collect::<Vec<_>>().as_slice() {
         [_, _, _, rank, score, _] if rank.parse::<i64>().is_ok() && score.parse::<f64>().is_ok() => {
@@ -178,6 +244,16 @@ mod tests {
         assert_eq!(from_keys(br#"{"a":1}"#), None);
         assert_eq!(from_keys(br#"{"qid":1}"#), Some(PredictionFormat::Cuemark));
         assert_eq!(from_keys(b"{\"x"), None);
+        let slip = br#"{"qid":1,"pred_relevant_window":[[0,1]]}"#;
+        assert_eq!(from_keys(slip), Some(PredictionFormat::QvHighlights));
+    }
+
+    #[test]
+    fn an_array_of_records_is_told_from_a_ranking() {
+        let rows = Source::in_memory("rows.json", &br#"[{"qid": 1, "pred_relevant_windows": [[0, 1]]}]"#[..]);
+        assert!(detect(&rows).unwrap_err().to_string().contains("is one JSON array"));
+        let ranking = Source::in_memory("ranking.json", &b"[[0, 1, 2.0, 3.0, 0.5]]"[..]);
+        assert_eq!(detect(&ranking).unwrap(), PredictionFormat::TvrRanking);
     }
 
     #[test]

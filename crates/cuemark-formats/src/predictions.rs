@@ -3,8 +3,8 @@
 use cuemark_core::{Predictions, QueryPredictions};
 
 use crate::{
-    PredictionFormat, Result, Source, VideoIndex, WholeFile, activitynet_json, csv, cuemark_jsonl, detect, qvh_jsonl,
-    trec, tvr_json, tvr_ranking_json,
+    AnswerReading, PredictionFormat, Result, Source, VideoIndex, WholeFile, activitynet_json, answers, charades_txt,
+    csv, cuemark_jsonl, detect, qvh_jsonl, trec, tvr_json, tvr_ranking_json,
 };
 
 /// What the reader of a prediction file is told from outside.
@@ -14,6 +14,8 @@ pub struct PredictionOptions {
     pub format: Option<PredictionFormat>,
     /// What video numbers mean in a layout that does not say so itself.
     pub videos: Option<VideoIndex>,
+    /// How free-text answers are read.
+    pub answers: AnswerReading,
 }
 
 /// Reads a prediction file; also says which layout it has.
@@ -30,6 +32,8 @@ pub fn read_predictions(source: &Source, options: &PredictionOptions) -> Result<
         PredictionFormat::ActivityNet => activitynet_json::read(source),
         PredictionFormat::Trec => trec::read_run(source),
         PredictionFormat::Csv => csv::read_predictions(source),
+        PredictionFormat::Answers => answers::read(source, &options.answers),
+        PredictionFormat::Charades => charades_txt::read(source),
     };
     Ok((format, predictions?))
 }
@@ -48,6 +52,8 @@ pub fn write_predictions(predictions: &Predictions, format: PredictionFormat, ou
         PredictionFormat::ActivityNet => activitynet_json::write(predictions, out),
         PredictionFormat::Trec => trec::write_run(predictions, out),
         PredictionFormat::Csv => csv::write_predictions(predictions, out),
+        PredictionFormat::Answers => answers::write(predictions, out),
+        PredictionFormat::Charades => charades_txt::write(predictions, out),
     }
 }
 

@@ -5,7 +5,7 @@
 //!  "pred_relevant_windows": [[start, end, score], …], "pred_saliency_scores": [0.1, …]}
 //! ```
 //! Windows stand in the order of the file, which is the order that the published evaluator takes the first one from; lists
-//! that are not sorted by score are common. `vid` and both lists may be left out. Written lines name the video once, so
+//! that are not sorted by score are common. A line without `qid` is joined by its `vid` and `query`. `vid` and both lists may be left out. Written lines name the video once, so
 //! all predictions of a query must lie in one.
 
 use cuemark_core::{Prediction, Predictions, QueryId, QueryPredictions, RowCounts, Task, TaskPredictions, VideoId};
@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 
 use crate::cursor::{Cursor, missing, once};
 use crate::fault::{Walk, shorten};
+use crate::join::made_up;
 use crate::predicted::{self, Finite, FiniteList, ForeignId};
 use crate::records::{self, Scratch, Seen};
 use crate::{Result, Source, WholeFile};
@@ -58,7 +59,10 @@ fn decode(cursor: &mut Cursor<'_>, scratch: &mut Scratch<'_>) -> Walk<QueryPredi
         }
         _ => cursor.keep(key, &mut fields),
     })?;
-    let query = qid.ok_or_else(|| missing("qid"))?;
+    let query = match qid {
+        Some(id) => id,
+        None => named_by_sentence(video.as_ref(), &fields)?,
+    };
     for prediction in &mut scratch.ranked {
         prediction.video.clone_from(&video);
     }
@@ -66,6 +70,14 @@ fn decode(cursor: &mut Cursor<'_>, scratch: &mut Scratch<'_>) -> Walk<QueryPredi
         fields.insert("vid".to_owned(), Value::String(video.as_str().to_owned()));
     }
     Ok(predicted::list(query, scratch, saliency.flatten(), fields))
+}
+
+/// The name of a line without a `qid`: it must have a video and a sentence instead.
+pub(crate) fn named_by_sentence(video: Option<&VideoId>, fields: &Map<String, Value>) -> Walk<QueryId> {
+    match (video, fields.get("query").and_then(Value::as_str)) {
+        (Some(video), Some(sentence)) => Ok(made_up(video.as_str(), sentence)),
+        _ => Err(missing("qid").with_hint("give every line the `qid` of its query, or its video and `query`")),
+    }
 }
 
 /// Writes a submission.

@@ -132,6 +132,7 @@ impl Block {
                     .and_then(|()| decode(&mut cursor, &mut scratch))
                     .and_then(|record| cursor.end().map(|()| record));
                 records.push((line, record.map_err(|fault| fault.into_error(source, line, text))?));
+                scratch.rows.place(line);
             }
             Ok(())
         };

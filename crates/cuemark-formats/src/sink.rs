@@ -1,11 +1,12 @@
 //! Writing files: whole or not at all.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use tempfile::NamedTempFile;
 
+use crate::files::{Files, OpenFile, RealFiles};
 use crate::{ReadError, Result};
 
 /// What to do when the output is there already.
@@ -33,8 +34,8 @@ impl Overwrite {
 
 /// A file that appears under its name when [`WholeFile::finish`] is called, and not before.
 ///
-/// Bytes go to a temporary file in the same folder; dropping it unfinished leaves nothing behind. Names that end in
-/// `.gz` or `.zst` are compressed on the way.
+/// Bytes go to another file in the same folder; dropping it unfinished leaves nothing behind. Names that end in `.gz` or `.zst`
+/// are compressed on the way.
 pub struct WholeFile {
     path: Utf8PathBuf,
     overwrite: Overwrite,
@@ -42,9 +43,72 @@ pub struct WholeFile {
 }
 
 enum Encoder {
-    Plain(BufWriter<NamedTempFile>),
-    Gzip(flate2::write::GzEncoder<BufWriter<NamedTempFile>>),
-    Zstd(zstd::stream::write::Encoder<'static, BufWriter<NamedTempFile>>),
+    Plain(BufWriter<Part>),
+    Gzip(flate2::write::GzEncoder<BufWriter<Part>>),
+    Zstd(zstd::stream::write::Encoder<'static, BufWriter<Part>>),
+}
+
+/// The file until it has its name; removed when it never gets it.
+struct Part {
+    file: Box<dyn OpenFile>,
+    path: Utf8PathBuf,
+    files: Arc<dyn Files>,
+    is_finished: bool,
+}
+
+impl Part {
+    fn create(files: &Arc<dyn Files>, path: &Utf8Path) -> io::Result<Self> {
+        /// Tells the parts of one process from each other.
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let name = path.file_name().unwrap_or("file");
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let part = folder_of(path).join(format!(".{name}.{}-{number}.part", std::process::id()));
+            match files.create(&part) {
+                Ok(file) => return Ok(Self { file, path: part, files: Arc::clone(files), is_finished: false }),
+                // Left by a process of the same number that was killed.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Puts it under its name, safe on disk, name included.
+    fn finish(mut self, path: &Utf8Path) -> io::Result<()> {
+        again(|| self.file.sync())?;
+        self.files.rename(&self.path, path)?;
+        self.is_finished = true;
+        // The file is on disk, but on many file systems its new name need not be.
+        again(|| self.files.sync_folder(folder_of(path)))
+    }
+}
+
+/// Waits again when a signal came in between.
+fn again(mut wait: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    loop {
+        match wait() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+impl Write for Part {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            let _ = self.files.remove(&self.path);
+        }
+    }
 }
 
 impl WholeFile {
@@ -53,16 +117,23 @@ impl WholeFile {
     /// # Errors
     /// When something is there already and may not be replaced, or the folder cannot be written.
     pub fn create(path: impl Into<Utf8PathBuf>, overwrite: Overwrite) -> Result<Self> {
+        Self::create_on(&(Arc::new(RealFiles) as Arc<dyn Files>), path, overwrite)
+    }
+
+    /// As [`WholeFile::create`], with other file operations.
+    ///
+    /// # Errors
+    /// As [`WholeFile::create`].
+    pub fn create_on(files: &Arc<dyn Files>, path: impl Into<Utf8PathBuf>, overwrite: Overwrite) -> Result<Self> {
         let path = path.into();
         overwrite.check(&path)?;
-        let encoder = Self::start(&path).map_err(|source| ReadError::Write { path: path.clone(), source })?;
+        let encoder = Self::start(files, &path).map_err(|source| ReadError::Write { path: path.clone(), source })?;
         Ok(Self { path, overwrite, encoder })
     }
 
-    fn start(path: &Utf8Path) -> io::Result<Encoder> {
-        let folder = folder_of(path);
-        std::fs::create_dir_all(folder)?;
-        let buffered = BufWriter::with_capacity(1 << 18, NamedTempFile::new_in(folder)?);
+    fn start(files: &Arc<dyn Files>, path: &Utf8Path) -> io::Result<Encoder> {
+        files.make_folder(folder_of(path))?;
+        let buffered = BufWriter::with_capacity(1 << 18, Part::create(files, path)?);
         Ok(match path.extension() {
             Some("gz") => Encoder::Gzip(flate2::write::GzEncoder::new(buffered, flate2::Compression::default())),
             Some("zst") => Encoder::Zstd(zstd::stream::write::Encoder::new(buffered, 3)?),
@@ -78,17 +149,12 @@ impl WholeFile {
         let Self { path, overwrite, encoder } = self;
         overwrite.check(&path)?;
         let written = (|| {
-            let mut buffered = match encoder {
+            let buffered = match encoder {
                 Encoder::Plain(buffered) => buffered,
                 Encoder::Gzip(encoder) => encoder.finish()?,
                 Encoder::Zstd(encoder) => encoder.finish()?,
             };
-            buffered.flush()?;
-            let temporary = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
-            temporary.as_file().sync_all()?;
-            allow_everyone_to_read(temporary.as_file())?;
-            temporary.persist(&path).map_err(|error| error.error)?;
-            sync_folder(folder_of(&path))
+            buffered.into_inner().map_err(io::IntoInnerError::into_error)?.finish(&path)
         })();
         written.map_err(|source| ReadError::Write { path, source })
     }
@@ -98,7 +164,20 @@ impl WholeFile {
     /// # Errors
     /// As [`WholeFile::create`] and [`WholeFile::finish`].
     pub fn write_all_to(path: impl Into<Utf8PathBuf>, overwrite: Overwrite, bytes: &[u8]) -> Result<()> {
-        let mut file = Self::create(path, overwrite)?;
+        Self::write_all_on(&(Arc::new(RealFiles) as Arc<dyn Files>), path, overwrite, bytes)
+    }
+
+    /// As [`WholeFile::write_all_to`], with other file operations.
+    ///
+    /// # Errors
+    /// As [`WholeFile::create`] and [`WholeFile::finish`].
+    pub fn write_all_on(
+        files: &Arc<dyn Files>,
+        path: impl Into<Utf8PathBuf>,
+        overwrite: Overwrite,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let mut file = Self::create_on(files, path, overwrite)?;
         file.put(bytes)?;
         file.finish()
     }
@@ -151,33 +230,6 @@ fn folder_of(path: &Utf8Path) -> &Utf8Path {
     }
 }
 
-/// Waits until the names in a folder are on disk: the file is, but on many file systems its new name need not be.
-#[cfg(unix)]
-fn sync_folder(folder: &Utf8Path) -> io::Result<()> {
-    match File::open(folder)?.sync_all() {
-        // Some file systems have no such thing for folders.
-        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
-        synced => synced,
-    }
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_: &Utf8Path) -> io::Result<()> {
-    Ok(())
-}
-
-/// Temporary files are private; a finished result should be as readable as any other file a program writes.
-#[cfg(unix)]
-fn allow_everyone_to_read(file: &File) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn allow_everyone_to_read(_: &File) -> io::Result<()> {
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use cuemark_core::{Advise as _, Dialect};
@@ -198,6 +250,97 @@ mod tests {
         file.put(b"half a rec").unwrap();
         drop(file);
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    }
+
+    /// The real files, which write down what is asked of them and fail one kind of thing.
+    #[derive(Debug, Default)]
+    struct Watched {
+        done: std::sync::Mutex<Vec<String>>,
+        fails: Option<&'static str>,
+    }
+
+    impl Watched {
+        fn note(&self, what: &'static str, path: &Utf8Path) -> io::Result<()> {
+            self.done.lock().unwrap().push(format!("{what} {}", path.file_name().unwrap_or_default()));
+            if self.fails == Some(what) { Err(io::Error::from_raw_os_error(5)) } else { Ok(()) }
+        }
+    }
+
+    struct WatchedFile(Box<dyn OpenFile>, Arc<Watched>);
+
+    impl Write for WatchedFile {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.1.note("write", Utf8Path::new("part"))?;
+            self.0.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            self.0.flush()
+        }
+    }
+
+    impl OpenFile for WatchedFile {
+        fn sync(&mut self) -> io::Result<()> {
+            self.1.note("sync", Utf8Path::new("part"))?;
+            self.0.sync()
+        }
+    }
+
+    impl Files for Arc<Watched> {
+        fn create(&self, path: &Utf8Path) -> io::Result<Box<dyn OpenFile>> {
+            self.note("create", Utf8Path::new("part"))?;
+            Ok(Box::new(WatchedFile(RealFiles.create(path)?, Arc::clone(self))))
+        }
+
+        fn append(&self, path: &Utf8Path) -> io::Result<Box<dyn OpenFile>> {
+            RealFiles.append(path)
+        }
+
+        fn rename(&self, from: &Utf8Path, to: &Utf8Path) -> io::Result<()> {
+            self.note("rename", to)?;
+            RealFiles.rename(from, to)
+        }
+
+        fn remove(&self, path: &Utf8Path) -> io::Result<()> {
+            RealFiles.remove(path)
+        }
+
+        fn make_folder(&self, folder: &Utf8Path) -> io::Result<()> {
+            RealFiles.make_folder(folder)
+        }
+
+        fn sync_folder(&self, folder: &Utf8Path) -> io::Result<()> {
+            self.note("sync folder", folder)?;
+            RealFiles.sync_folder(folder)
+        }
+    }
+
+    #[test]
+    fn a_file_is_on_disk_before_it_has_its_name_and_its_name_before_it_is_finished() {
+        let (_guard, folder) = folder();
+        let watched = Arc::new(Watched::default());
+        let files: Arc<dyn Files> = Arc::new(Arc::clone(&watched));
+        WholeFile::write_all_on(&files, folder.join("out.txt"), Overwrite::Never, b"bytes").unwrap();
+        let wanted = ["create part", "write part", "sync part", "rename out.txt"].map(str::to_owned).to_vec();
+        let done = watched.done.lock().unwrap().clone();
+        let (last, before) = done.split_last().unwrap();
+        assert_eq!(before, wanted);
+        assert_eq!(*last, format!("sync folder {}", folder.file_name().unwrap()), "D30");
+    }
+
+    #[test]
+    fn whatever_fails_is_told_and_leaves_nothing_half_written() {
+        for fails in ["create", "write", "sync", "rename", "sync folder"] {
+            let (_guard, folder) = folder();
+            let path = folder.join("out.txt");
+            WholeFile::write_all_to(&path, Overwrite::Never, b"old").unwrap();
+            let files: Arc<dyn Files> = Arc::new(Arc::new(Watched { fails: Some(fails), ..Watched::default() }));
+            let refused = WholeFile::write_all_on(&files, &path, Overwrite::Force, b"new").unwrap_err();
+            assert!(refused.to_string().contains("out.txt"), "{refused}");
+            let there = std::fs::read(&path).unwrap();
+            assert_eq!(there, if fails == "sync folder" { b"new" } else { b"old" }, "{fails}");
+            assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "{fails}");
+        }
     }
 
     #[test]

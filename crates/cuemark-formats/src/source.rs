@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Advice, Progress, SpanFault};
@@ -39,9 +39,14 @@ pub struct Source {
     path: Utf8PathBuf,
     limits: Limits,
     content: Option<Content>,
+    /// What a pipe said: it can be read once, and a layout is judged before it is read.
+    piped: Arc<OnceLock<Content>>,
     progress: Option<Progress>,
     meter: Arc<Meter>,
 }
+
+/// The name that stands for standard input.
+pub const STDIN: &str = "-";
 
 /// What a file would hold, had it been written.
 #[derive(Clone)]
@@ -61,8 +66,15 @@ impl fmt::Debug for Content {
 
 /// A file whose bytes are counted as they are read; reading ends with an error when it was called off.
 struct Watched {
-    file: File,
+    file: Box<dyn Read + Send>,
     progress: Option<Progress>,
+}
+
+/// How a file is compressed.
+#[derive(Debug, Clone, Copy)]
+enum Packing {
+    Gzip,
+    Zstd,
 }
 
 impl Read for Watched {
@@ -76,9 +88,17 @@ impl Read for Watched {
 }
 
 impl Source {
-    /// The file at `path`, with the default limits.
+    /// The file at `path`, with the default limits. [`STDIN`] is standard input; that and every other pipe is read once, into
+    /// memory, within the budget, however often the source (or a clone of it) is opened.
     pub fn new(path: impl Into<Utf8PathBuf>) -> Self {
-        Self { path: path.into(), limits: Limits::default(), content: None, progress: None, meter: Arc::default() }
+        Self {
+            path: path.into(),
+            limits: Limits::default(),
+            content: None,
+            piped: Arc::default(),
+            progress: None,
+            meter: Arc::default(),
+        }
     }
 
     /// Something in memory that is read as the file `name` would be; no file of that name is looked for.
@@ -92,6 +112,13 @@ impl Source {
     #[must_use]
     pub fn watched(mut self, progress: &Progress) -> Self {
         self.progress = Some(progress.clone());
+        self
+    }
+
+    /// The same file, read without anybody watching: a second look must not be counted as progress.
+    #[must_use]
+    pub fn unwatched(mut self) -> Self {
+        self.progress = None;
         self
     }
 
@@ -143,8 +170,33 @@ impl Source {
     pub fn size(&self) -> Option<u64> {
         match &self.content {
             Some(content) => Some(content.0.len() as u64),
+            None if self.is_pipe() => self.piped.get().map(|content| content.0.len() as u64),
             None => std::fs::metadata(self.present_path()).ok().map(|meta| meta.len()),
         }
+    }
+
+    /// Whether it can be read only once: standard input, a named pipe, the `/dev/fd/63` of a shell.
+    pub fn is_pipe(&self) -> bool {
+        self.content.is_none()
+            && (self.path == STDIN || std::fs::metadata(&self.path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()))
+    }
+
+    /// What the pipe says, read at the first call.
+    fn drained(&self) -> Result<Content> {
+        if let Some(content) = self.piped.get() {
+            return Ok(content.clone());
+        }
+        let file: Box<dyn Read + Send> = if self.path == STDIN {
+            Box::new(io::stdin())
+        } else {
+            Box::new(File::open(&self.path).map_err(|source| self.io(source))?)
+        };
+        let watched = Watched { file, progress: self.progress.clone() };
+        let bytes = self.meter.read_all(watched, 0).map_err(|unread| match unread {
+            Unread::Io(source) => self.io(source),
+            Unread::Exceeded(exceeded) => ReadError::memory(&self.path, "what the pipe says", exceeded),
+        })?;
+        Ok(self.piped.get_or_init(|| Content(bytes.into())).clone())
     }
 
     /// The file's name without its compression ending and without its own: `val_1` for `val_1.json.gz`.
@@ -163,18 +215,34 @@ impl Source {
         if let Some(content) = &self.content {
             return Ok(Box::new(io::Cursor::new(content.clone())));
         }
+        if self.is_pipe() {
+            let content = self.drained()?;
+            self.meter.begin();
+            // A pipe has no ending to go by; compressed files begin with bytes that no text begins with.
+            return match content.as_ref() {
+                [0x1f, 0x8b, ..] => self.decompressed(Packing::Gzip, io::Cursor::new(content)),
+                [0x28, 0xb5, 0x2f, 0xfd, ..] => self.decompressed(Packing::Zstd, io::Cursor::new(content)),
+                _ => Ok(Box::new(io::Cursor::new(content))),
+            };
+        }
         let path = self.present_path();
         let file = File::open(&path).map_err(|source| self.io(source))?;
-        let file = Watched { file, progress: self.progress.clone() };
-        let wrapped: Box<dyn BufRead + Send> = match path.extension() {
-            Some("gz") => Box::new(BufReader::with_capacity(1 << 18, flate2::read::MultiGzDecoder::new(file))),
-            Some("zst") => {
-                let decoder = zstd::stream::read::Decoder::new(file).map_err(|source| self.io(source))?;
+        let file = Watched { file: Box::new(file), progress: self.progress.clone() };
+        match path.extension() {
+            Some("gz") => self.decompressed(Packing::Gzip, file),
+            Some("zst") => self.decompressed(Packing::Zstd, file),
+            _ => Ok(Box::new(BufReader::with_capacity(1 << 18, file))),
+        }
+    }
+
+    fn decompressed(&self, packing: Packing, stream: impl Read + Send + 'static) -> Result<Box<dyn BufRead + Send>> {
+        Ok(match packing {
+            Packing::Gzip => Box::new(BufReader::with_capacity(1 << 18, flate2::read::MultiGzDecoder::new(stream))),
+            Packing::Zstd => {
+                let decoder = zstd::stream::read::Decoder::new(stream).map_err(|source| self.io(source))?;
                 Box::new(BufReader::with_capacity(1 << 18, decoder))
             }
-            _ => Box::new(BufReader::with_capacity(1 << 18, file)),
-        };
-        Ok(wrapped)
+        })
     }
 
     /// The whole decompressed file as text.
@@ -302,6 +370,27 @@ mod tests {
         assert_eq!(lines, [(1, "one".to_owned()), (3, "two".to_owned())]);
         assert_eq!(source.text().unwrap(), "one\n\ntwo");
         assert_eq!(source.record(3, "end", "is late").to_string(), "truth:3: `end`: is late");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_read_once_and_opened_as_often_as_one_likes_compressed_or_not() {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        io::Write::write_all(&mut packed, b"one\ntwo\n").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        for (name, bytes) in [("plain", b"one\ntwo\n".to_vec()), ("packed", packed.finish().unwrap())] {
+            let path = Utf8PathBuf::from_path_buf(folder.path().join(name)).unwrap();
+            assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+            let writer = std::thread::spawn({
+                let path = path.clone();
+                move || std::fs::write(path, bytes).unwrap()
+            });
+            let source = Source::new(&path);
+            assert!(source.is_pipe());
+            assert_eq!(source.head(3).unwrap(), b"one");
+            assert_eq!(source.clone().text().unwrap(), "one\ntwo\n");
+            writer.join().unwrap();
+        }
     }
 
     #[test]

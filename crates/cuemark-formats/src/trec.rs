@@ -48,6 +48,7 @@ pub fn read_run(source: &Source) -> Result<Predictions> {
         if let Some(fault) = fault {
             rows.count(fault);
             rows.changed += 1;
+            rows.place(line);
         }
         let rank: i64 = rank.parse().map_err(|_| source.record(line, "rank", not_a(rank, "a whole number")))?;
         let score = number(source, line, "score", score)?;
@@ -84,6 +85,27 @@ impl RunList {
         let ranked = self.ranked.into_iter().map(|(_, prediction)| prediction).collect();
         QueryPredictions { query: self.query, ranked, saliency: None, extra }
     }
+}
+
+/// Writes qrels: `QID 0 VIDEO:START-END RELEVANCE`, 1 where the truth gives no grade. Sentences have no place here.
+///
+/// # Errors
+/// When a name holds white space, or the file cannot be written.
+pub fn write_qrels(truths: &[Truth], out: &mut WholeFile) -> Result<()> {
+    for truth in truths {
+        for graded in &truth.moments {
+            let Moment { video, span } = &graded.moment;
+            for name in [truth.query.id.as_str(), video.as_str()] {
+                if name.contains(char::is_whitespace) {
+                    return Err(out.fault(format!("`{}` holds white space, which parts the columns", shorten(name))));
+                }
+            }
+            let relevance = graded.relevance.map_or(1.0, Relevance::value);
+            let line = format!("{} 0 {video}:{}-{} {relevance}\n", truth.query.id, span.start(), span.end());
+            out.put(line.as_bytes())?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes a run.

@@ -53,7 +53,7 @@ fn walk(text: &str, meter: &Meter) -> Walk<Predictions> {
     }
     let mut extra = Extra::new(fields);
     videos.remember_in(&mut extra);
-    Ok(Predictions { tasks, rows, extra })
+    Ok(Predictions { tasks, rows, extra, ..Predictions::default() })
 }
 
 fn task_called(key: &str) -> Option<Task> {

@@ -42,7 +42,7 @@ fn walk(text: &str, videos: &VideoIndex, meter: &Meter) -> Walk<Predictions> {
     let queries = numbered_entries::decode(&pieces, ID_FIELD, &NamesPerCore::new(videos), &mut rows, meter)?;
     let mut extra = Extra::default();
     videos.only_of(&queries).remember_in(&mut extra);
-    Ok(Predictions { tasks: vec![TaskPredictions { task: Task::Any, queries }], rows, extra })
+    Ok(Predictions { tasks: vec![TaskPredictions { task: Task::Any, queries }], rows, extra, ..Predictions::default() })
 }
 
 /// Writes a prediction file.

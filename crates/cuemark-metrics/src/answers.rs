@@ -1,6 +1,6 @@
 //! Ranked lists as an evaluation reads them, wherever they lie: in [`Predictions`], or in somebody else's columns.
 
-use cuemark_core::{Prediction, Predictions, QueryId, QueryPredictions, Span, Task, VideoId};
+use cuemark_core::{Extra, Prediction, Predictions, QueryId, QueryPredictions, Span, Task, VideoId};
 
 /// One prediction; without a video it lies in the one that its query is about.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +29,11 @@ pub trait Lists: Sync {
 
     /// The predictions of list `place`, best first.
     fn ranked(&self, place: usize) -> Vec<Answer<'_>>;
+
+    /// Fields of list `place` that nobody reads, where they are kept.
+    fn extra(&self, _place: usize) -> Option<&Extra> {
+        None
+    }
 }
 
 /// Lists by task.
@@ -38,6 +43,11 @@ pub trait Answers: Sync {
 
     /// The lists under this very task.
     fn named(&self, task: Task) -> Option<&dyn Lists>;
+
+    /// What a reader of the numbers should know about the lists as a whole.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The lists for `task`; lists for [`Task::Any`] answer every one.
     fn lists(&self, task: Task) -> Option<&dyn Lists> {
@@ -68,11 +78,19 @@ impl Lists for Vec<QueryPredictions> {
             .map(|Prediction { video, span, score }| Answer { video: video.as_ref(), span: *span, score: *score })
             .collect()
     }
+
+    fn extra(&self, place: usize) -> Option<&Extra> {
+        Some(&self[place].extra)
+    }
 }
 
 impl Answers for Predictions {
     fn tasks(&self) -> Vec<Task> {
         self.tasks.iter().map(|lists| lists.task).collect()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 
     fn named(&self, task: Task) -> Option<&dyn Lists> {

@@ -2,14 +2,14 @@
 
 use cuemark_core::{NormSpan, Progress, Relevance, Span, Truth, VideoId};
 
-use crate::{Answer, EvalError, Judge, LengthRange, Lists, Matching, Step, Ties};
+use crate::{Answer, Answerable, EvalError, Judge, LengthRange, Lists, Matching, Step, Ties};
 
 /// One prediction with its video resolved.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Candidate<'a> {
     pub(crate) video: &'a VideoId,
     pub(crate) span: Span,
-    score: Option<f64>,
+    pub(crate) score: Option<f64>,
 }
 
 /// One moment that the truth knows of; ungraded ones have relevance 1.
@@ -130,6 +130,11 @@ impl<'a> Case<'a> {
             }
         });
         Ok(())
+    }
+
+    /// Whether the truth names a moment.
+    pub(crate) fn answerable(&self) -> Answerable {
+        if self.right(None).next().is_some() { Answerable::Yes } else { Answerable::No }
     }
 
     pub(crate) fn needs_duration(&self, metric: &str) -> Result<f64, EvalError> {

@@ -65,6 +65,25 @@ pub fn compare(a: &Column, b: &Column, how: Bootstrap, progress: &Progress) -> R
     }))
 }
 
+/// P-values corrected for how many tests there were (Holm, step-down), in the order given: the chance that any of them is a
+/// false alarm stays below the level.
+///
+/// ```
+/// let corrected = cuemark_metrics::holm(&[0.01, 0.04, 0.03]);
+/// assert_eq!(corrected, [0.03, 0.06, 0.06]);
+/// ```
+pub fn holm(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|a, b| p_values[*a].total_cmp(&p_values[*b]));
+    let mut corrected = vec![0.0; p_values.len()];
+    let mut least: f64 = 0.0;
+    for (rank, place) in order.into_iter().enumerate() {
+        least = least.max(p_values[place] * (p_values.len() - rank) as f64).min(1.0);
+        corrected[place] = least;
+    }
+    corrected
+}
+
 /// Share of random sign patterns whose mean difference is at least as large as the observed one, itself included.
 fn randomisation_p(differences: &[f64], how: Bootstrap, progress: &Progress) -> Result<f64, Stopped> {
     let informative: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();

@@ -103,8 +103,8 @@ impl Advise for EvalError {
             Self::UnknownMetric { nearest: Some(nearest), .. } | Self::UnknownPreset { nearest: Some(nearest), .. } => {
                 Some(Advice::nearest(nearest))
             }
-            Self::UnknownMetric { .. } => Some(Advice::command("eval --help").and(" lists every metric")),
-            Self::UnknownPreset { .. } => Some(Advice::command("eval --help").and(" lists every preset")),
+            Self::UnknownMetric { .. } => Some(Advice::command("eval --list-metrics").and(" lists every metric")),
+            Self::UnknownPreset { .. } => Some(Advice::command("eval --list-metrics").and(" lists every preset")),
             Self::NoTask { task: Task::Any, .. } => {
                 Some(Advice::say("ask for `VCMR:`, `SVMR:` or `VR:` metrics, or pass ").set_to("preset", "tvr"))
             }

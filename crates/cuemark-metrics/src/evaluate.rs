@@ -9,8 +9,10 @@ use crate::map::Overlaps;
 use crate::name::MAP_THRESHOLDS;
 use crate::ndcg::{Graded, Matched};
 use crate::{
-    Answers, EvalError, GradedSpan, Group, HighlightLevel, LengthRange, Lists, Metric, MetricName, Missing, Plan,
-    Stage, WhichHit, average_rank, chunk_miou, discounted_recall_at, highlight_ap, highlight_hit, hit_within, top_iou,
+    Abstention, Answers, EvalError, GradedSpan, Group, Grouping, HighlightLevel, Judge, LengthRange, Lists, Metric,
+    MetricName, Missing, Plan, Preset, Stage, Ventured, WhichHit, abstention, average_rank, chunk_miou, clips_ap,
+    discounted_recall_at, highlight_ap, highlight_hit, hit_within, refusal_precision, refusal_recall, top_clips_ap,
+    top_iou,
 };
 
 /// One metric's score for every query, in truth order.
@@ -63,6 +65,8 @@ pub struct Evaluation {
     pub missing: usize,
     /// Prediction lists for queries that the truth does not have.
     pub unknown: usize,
+    /// How well scores tell queries with a moment from queries without, where the truth has both.
+    pub abstention: Option<Abstention>,
     /// What was left out of a preset, and why.
     pub notes: Vec<String>,
 }
@@ -85,7 +89,7 @@ pub fn evaluate(
     }
     let known = index_truths(truths)?;
     let mut answers = Answered::new(&known, truths.len());
-    let mut notes = Vec::new();
+    let mut notes = predictions.notes();
     let mut columns: Vec<Option<Column>> = vec![None; plan.metrics.len()];
     progress.announce(truths.len() * plan.stages.iter().map(|stage| by_task(plan, stage).len()).sum::<usize>());
     for stage in &plan.stages {
@@ -100,13 +104,15 @@ pub fn evaluate(
         }
     }
     let mut columns: Vec<Column> = columns.into_iter().flatten().collect();
-    columns.retain(|column| {
-        let counted = column.counted() > 0;
-        if !counted && plan.preset.is_some() {
-            notes.push(format!("{}: no query to score", column.name));
+    if plan.preset.is_some() {
+        let empty = columns.extract_if(.., |column| column.counted() == 0);
+        let names: Vec<String> = empty.map(|column| column.name.to_string()).collect();
+        match names.as_slice() {
+            [] => {}
+            [only] => notes.push(format!("{only}: no query to score")),
+            [first, rest @ ..] => notes.push(format!("{first} and {} more: no query to score", rest.len())),
         }
-        counted || plan.preset.is_none()
-    });
+    }
     if let Some(empty) = columns.iter().find(|column| column.counted() == 0) {
         let problem = "no query of the truth has what it scores".to_owned();
         return Err(EvalError::NothingToScore { metric: empty.name.to_string(), problem });
@@ -123,7 +129,43 @@ pub fn evaluate(
         }
     }
     columns.retain(|column| column.counted() > 0);
-    Ok(Evaluation { columns, queries: truths.len(), missing: answers.missing, unknown: answers.unknown, notes })
+    if plan.preset.is_some_and(Preset::averages_types) {
+        notes.extend(means_of_types(&columns));
+    }
+    let abstention = abstaining(&answers, truths)?;
+    let (missing, unknown) = (answers.missing, answers.unknown);
+    Ok(Evaluation { columns, queries: truths.len(), missing, unknown, abstention, notes })
+}
+
+/// The abstention curve of the first task that was scored; nothing is looked at unless the truth has queries without a moment.
+fn abstaining(answers: &Answered<'_>, truths: &[Truth]) -> Result<Option<Abstention>, EvalError> {
+    let without = truths.iter().filter(|truth| truth.right().next().is_none()).count();
+    let Some((_, sheet)) = answers.tables.first().filter(|_| without > 0 && without < truths.len()) else {
+        return Ok(None);
+    };
+    let mut ventured = Vec::with_capacity(truths.len());
+    for (truth, place) in truths.iter().zip(&sheet.places) {
+        let case = Case::new(truth, place.map(|place| (sheet.lists, place)), &[])?;
+        let overlaps = case.overlaps(case.ranked.iter(), 1, None, Judge::default());
+        let score = case.ranked.first().map(|first| first.score.unwrap_or(0.0));
+        ventured.push(Ventured { query: case.answerable(), score, is_hit: top_iou(&overlaps) >= 0.5 });
+    }
+    Ok(abstention(&ventured))
+}
+
+/// What papers print where every domain has a model of its own: the mean of the domains' means, whatever their sizes.
+fn means_of_types(columns: &[Column]) -> Vec<String> {
+    let plain = columns.iter().filter(|column| column.name.group.is_none());
+    let mean = |whole: &Column| {
+        let of_type = |column: &&Column| {
+            column.name.metric == whole.name.metric
+                && matches!(column.name.group, Some(Group::Queries(Grouping::Type, _)))
+        };
+        let means: Vec<f64> = columns.iter().filter(of_type).filter_map(Column::mean).collect();
+        let mean = means.iter().sum::<f64>() / means.len().max(1) as f64;
+        (!means.is_empty()).then(|| format!("{}: mean over {} domains {:.2}", whole.name, means.len(), 100.0 * mean))
+    };
+    plain.filter_map(mean).collect()
 }
 
 fn restrict(column: &Column, group: &Group, classes: &[Option<String>], class: &str) -> Column {
@@ -165,7 +207,9 @@ fn drop_unscorable_highlights(
     notes: &mut Vec<String>,
 ) -> Result<Vec<usize>, EvalError> {
     let is_highlight = |position: &usize| {
-        matches!(plan.metrics[*position].metric, Metric::HighlightMap { .. } | Metric::HighlightHit { .. })
+        let of_clips = plan.metrics[*position].metric;
+        matches!(of_clips, Metric::HighlightMap { .. } | Metric::HighlightHit { .. })
+            || matches!(of_clips, Metric::ClipsAp { .. } | Metric::TopClipsAp { .. })
     };
     let Some(first) = positions.iter().find(|position| is_highlight(position)) else { return Ok(positions) };
     let mut lists = predictions.tasks().into_iter().filter_map(|task| predictions.lists(task));
@@ -334,6 +378,10 @@ impl<'a> Shared<'_, 'a> {
                 let level = level.unwrap_or(HighlightLevel::VeryGood);
                 Some(f64::from(u8::from(highlight_hit(level, saliency, truth, duration))))
             }),
+            Metric::RefusalPrecision => Ok(refusal_precision(case.answerable(), case.ranked.len())),
+            Metric::RefusalRecall => Ok(refusal_recall(case.answerable(), case.ranked.len())),
+            Metric::ClipsAp { none } => Ok(self.clips(|saliency, truth| clips_ap(none, saliency, truth))),
+            Metric::TopClipsAp { n } => Ok(self.clips(|saliency, truth| top_clips_ap(n, saliency, truth))),
             Metric::Ndcg { .. } if case.targets.is_empty() => Ok(None),
             Metric::Ndcg { k, m } => Ok(Some(self.matched(m).ndcg(k))),
             _ if nothing_right => Ok(None),
@@ -369,6 +417,7 @@ impl<'a> Shared<'_, 'a> {
                     }
                 }))
             }
+            Metric::TargetRecall { n, m } => Ok(Some(self.precision(range).target_recall(n, m))),
             Metric::DidemoRank { n } => {
                 let (ranked, times) = self.chunks();
                 Ok(average_rank(&ranked, &times).map(|rank| f64::from(u8::from(rank <= n as f64))))
@@ -388,6 +437,10 @@ impl<'a> Shared<'_, 'a> {
         let Some(truth) = &self.case.truth.highlights else { return Ok(None) };
         let duration = self.case.needs_duration(&metric.to_string())?;
         Ok(score(self.case.saliency.unwrap_or_default(), truth, duration))
+    }
+
+    fn clips(&self, score: impl FnOnce(&[f64], &cuemark_core::Highlights) -> Option<f64>) -> Option<f64> {
+        score(self.case.saliency.unwrap_or_default(), self.case.truth.highlights.as_ref()?)
     }
 
     fn any(&mut self, range: Option<LengthRange>) -> &[f64] {
@@ -442,4 +495,64 @@ fn cached<K: PartialEq, V>(cache: &mut Vec<(K, V)>, key: K, make: impl FnOnce() 
         cache.len() - 1
     });
     &cache[at].1
+}
+
+#[cfg(test)]
+mod tests {
+    use cuemark_core::{Prediction, Predictions, Query, QueryPredictions, Video};
+
+    use super::*;
+    use crate::{Overrides, parse_list, suitable};
+
+    fn truth(id: &str, spans: &[(f64, f64)]) -> Truth {
+        let query = Query { id: QueryId::from(id), text: "she waves".to_owned() };
+        Truth::single(query, Video::new("v", 60.0), spans.iter().map(|(start, end)| Span::new(*start, *end).unwrap()))
+    }
+
+    fn list(id: &str, answers: &[(f64, f64, f64)]) -> QueryPredictions {
+        let ranked = answers.iter().map(|(start, end, score)| Prediction {
+            video: None,
+            span: Span::new(*start, *end).unwrap(),
+            score: Some(*score),
+        });
+        QueryPredictions {
+            query: QueryId::from(id),
+            ranked: ranked.collect(),
+            saliency: None,
+            extra: Default::default(),
+        }
+    }
+
+    #[test]
+    fn refusing_is_scored_where_some_queries_have_no_moment() {
+        // Two queries with a moment, two without; one of each is refused.
+        let truths = [truth("a", &[(0.0, 10.0)]), truth("b", &[(20.0, 30.0)]), truth("c", &[]), truth("d", &[])];
+        let lists = vec![list("a", &[(0.0, 10.0, 0.9)]), list("b", &[]), list("c", &[]), list("d", &[(5.0, 9.0, 0.3)])];
+        let predictions = Predictions::any(lists);
+        let plan = Plan::plain(suitable(&truths, &predictions), Overrides::default());
+        let found = evaluate(&plan, &truths, &predictions, &Progress::new()).unwrap();
+        let mean = |name: &str| {
+            let column = found.columns.iter().find(|column| column.name.to_string() == name).unwrap();
+            (column.mean().unwrap(), column.counted())
+        };
+        assert_eq!(mean("Refusal:precision"), (0.5, 2), "b should have been answered, c not");
+        assert_eq!(mean("Refusal:recall"), (0.5, 2), "c was refused, d was not");
+        assert_eq!(mean("R@1,IoU=0.5"), (0.5, 2), "queries without a moment do not count");
+        // a beats both c and d, b (refused) ties with c and loses to d: 2.5 of 4.
+        assert_eq!(found.abstention.unwrap().auroc, 2.5 / 4.0);
+        let answered = Plan::plain(suitable(&truths[..2], &predictions), Overrides::default());
+        assert!(!answered.metrics.iter().any(|name| name.to_string().starts_with("Refusal")));
+    }
+
+    #[test]
+    fn several_targets_are_found_one_by_one() {
+        let truths = [truth("a", &[(0.0, 10.0), (20.0, 30.0), (40.0, 50.0)])];
+        let predictions = Predictions::any(vec![list("a", &[(0.0, 10.0, 0.9), (0.0, 9.0, 0.8), (20.0, 31.0, 0.7)])]);
+        let plan = Plan::plain(parse_list("tR@1,IoU=0.5,tR@5,IoU=0.5,tR@5,IoU=0.95").unwrap(), Overrides::default());
+        let found = evaluate(&plan, &truths, &predictions, &Progress::new()).unwrap();
+        let means: Vec<f64> = found.columns.iter().map(|column| column.mean().unwrap()).collect();
+        // IoU of 20–30 with 20–31 is 10/11, below 0.95.
+        assert_eq!(means, [1.0 / 3.0, 2.0 / 3.0, 1.0 / 3.0]);
+        assert!(found.abstention.is_none());
+    }
 }

@@ -20,6 +20,21 @@ pub fn average_precision(m: f64, ranked: &[Span], truth: &[Span]) -> f64 {
     Overlaps::new(ranked, truth).average_precision(m)
 }
 
+/// Share of the true spans that the first `n` predictions find at threshold `m` (inclusive), each prediction one span at the
+/// most: recall **per target**, for queries with several. Which span a prediction takes is as in [`average_precision`].
+///
+/// ```
+/// # use {cuemark_core::Span, cuemark_metrics::target_recall_at};
+/// let at = |start, end| Span::new(start, end).unwrap();
+/// let truth = [at(0.0, 4.0), at(10.0, 14.0), at(20.0, 24.0)];
+/// let ranked = [at(0.0, 4.0), at(0.0, 4.0), at(10.0, 14.0)];
+/// assert_eq!(target_recall_at(1, 0.5, &ranked, &truth), 1.0 / 3.0);
+/// assert_eq!(target_recall_at(5, 0.5, &ranked, &truth), 2.0 / 3.0); // the repeat finds nothing new
+/// ```
+pub fn target_recall_at(n: usize, m: f64, ranked: &[Span], truth: &[Span]) -> f64 {
+    Overlaps::new(ranked, truth).target_recall(n, m)
+}
+
 /// Who overlaps whom, computed once for every threshold that is asked for.
 pub(crate) struct Overlaps {
     /// For each prediction: the true spans by falling overlap.
@@ -36,6 +51,20 @@ impl Overlaps {
             overlaps
         };
         Self { by_prediction: ranked.iter().map(order).collect(), truths: truth.len() }
+    }
+
+    pub(crate) fn target_recall(&self, n: usize, m: f64) -> f64 {
+        if self.truths == 0 {
+            return 0.0;
+        }
+        let mut taken = vec![false; self.truths];
+        for overlaps in self.by_prediction.iter().take(n) {
+            let free = overlaps.iter().take_while(|(_, overlap)| *overlap >= m).find(|(t, _)| !taken[*t]);
+            if let Some((t, _)) = free {
+                taken[*t] = true;
+            }
+        }
+        taken.iter().filter(|taken| **taken).count() as f64 / self.truths as f64
     }
 
     pub(crate) fn average_precision(&self, m: f64) -> f64 {

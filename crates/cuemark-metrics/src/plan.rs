@@ -156,9 +156,12 @@ impl Plan {
             let first = stage.metrics.first().map_or(String::new(), |position| self.metrics[*position].to_string());
             let others = stage.metrics.len().saturating_sub(1);
             let more = if others > 0 { format!(" and {others} more") } else { String::new() };
-            format!("{name}: {first}{more}: {stage}")
+            let judged = stage.metrics.iter().any(|position| self.metrics[*position].metric.has_threshold());
+            let how = if judged { stage.to_string() } else { stage.steps_alone() };
+            format!("{name}: {first}{more}: {how}")
         });
-        lines.collect()
+        let differs = self.preset.and_then(Preset::differs).map(|differs| format!("{name}: {differs}"));
+        lines.chain(differs).collect()
     }
 
     fn build(
@@ -212,6 +215,14 @@ impl Overrides {
             judge.comparison = comparison;
         }
         (steps, judge)
+    }
+}
+
+impl Stage {
+    /// How metrics without a threshold were computed.
+    fn steps_alone(&self) -> String {
+        let steps: Vec<String> = self.steps.iter().map(ToString::to_string).collect();
+        if steps.is_empty() { "in the order of the file".to_owned() } else { steps.join("; ") }
     }
 }
 

@@ -3,7 +3,7 @@
 use cuemark_core::RowCounts;
 use serde_json::{Map, Value, json};
 
-use crate::{Evaluation, Interval, Plan};
+use crate::{Evaluation, Interval, Plan, csv_line, escape_latex};
 
 /// An evaluation with how it was computed and, where they were asked for, intervals.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +47,9 @@ impl Report<'_> {
         if !counted.is_empty() {
             result["counted"] = counted.into();
         }
+        if let Some(abstention) = &evaluation.abstention {
+            result["abstention"] = json!(abstention);
+        }
         result["preset"] = plan.preset.map(|preset| preset.to_string()).into();
         result["conventions"] = plan.conventions().into();
         result["notes"] = evaluation.notes.clone().into();
@@ -75,9 +78,26 @@ impl Report<'_> {
             format!("{} \\\\\n", cells.join(" & "))
         });
         format!(
-            "\\begin{{tabular}}{{{columns}}}\n\\toprule\n{header}\n\\midrule\n{}\\bottomrule\n\\end{{tabular}}\n",
+            "\\begin{{tabular}}{{@{{}}{columns}@{{}}}}\n\\toprule\n{header}\n\\midrule\n{}\\bottomrule\n\\end{{tabular}}\n",
             rows.collect::<String>()
         )
+    }
+
+    /// Comma-separated values: fractions with six decimals, one metric a line.
+    pub fn to_csv(&self) -> String {
+        let mut text = csv_line(&["metric", "value", "low", "high", "queries"]);
+        for (position, column) in self.evaluation.columns.iter().enumerate() {
+            let number = |value: f64| format!("{value:.6}");
+            let bounds = self.intervals.and_then(|bounds| bounds.get(position));
+            text += &csv_line(&[
+                column.name.to_string(),
+                column.mean().map(number).unwrap_or_default(),
+                bounds.map(|bounds| number(bounds.low)).unwrap_or_default(),
+                bounds.map(|bounds| number(bounds.high)).unwrap_or_default(),
+                column.counted().to_string(),
+            ]);
+        }
+        text
     }
 
     /// Name, percent, interval if there are some, queries that count.
@@ -94,25 +114,6 @@ impl Report<'_> {
         };
         self.evaluation.columns.iter().enumerate().map(row).collect()
     }
-}
-
-/// Verbs and kinds of query come from files, so a group's name can hold anything.
-fn escape_latex(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' | '%' | '$' | '#' | '_' | '{' | '}' => {
-                escaped.push('\\');
-                escaped.push(c);
-            }
-            '\\' => escaped.push_str(r"\textbackslash{}"),
-            '~' => escaped.push_str(r"\textasciitilde{}"),
-            '^' => escaped.push_str(r"\textasciicircum{}"),
-            '–' => escaped.push_str("--"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]
@@ -147,6 +148,6 @@ mod tests {
         );
         assert!(report.to_latex().contains("R@1,IoU=0.5/length=30-50\\% & 0.00 & 0.00 -- 0.00 & 1 \\\\\n"));
         let plain = Report { intervals: None, ..report };
-        assert!(plain.to_latex().starts_with("\\begin{tabular}{lrr}\n\\toprule\n"));
+        assert!(plain.to_latex().starts_with("\\begin{tabular}{@{}lrr@{}}\n\\toprule\n"));
     }
 }

@@ -37,9 +37,9 @@ impl fmt::Display for Step {
         match self {
             Self::TakeFirst(n) => write!(f, "take the first {n}"),
             Self::SortByScore(Ties::FileOrder) => f.write_str("sort by score, ties in file order"),
-            Self::SortByScore(Ties::LastFirst) => f.write_str("sort by score, of equals the last in the file first"),
+            Self::SortByScore(Ties::LastFirst) => f.write_str("sort by score, ties: the last in the file first"),
             Self::SortByScore(Ties::ByPlace) => f.write_str("sort by score, ties by video, start, end"),
-            Self::Suppress(nms) => write!(f, "suppress above IoU {} inside a video", nms.threshold),
+            Self::Suppress(nms) => write!(f, "NMS: suppress above IoU {} inside a video", nms.threshold),
             Self::OnlyPool => f.write_str("drop videos outside the pool"),
             Self::ClipTruth => f.write_str("clip truth to the video"),
             Self::Normalise => f.write_str("divide by the duration and clip to 0..1"),

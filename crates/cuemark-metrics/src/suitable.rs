@@ -5,7 +5,8 @@ use cuemark_core::{Task, Truth};
 use crate::{Answers, Metric, MetricName, Preset};
 
 /// The metrics that people report for files like these: TVR's for the tasks that a file answers, NDCG for graded
-/// truth, MVMR's for pools, and otherwise R@1 and R@5 at three thresholds with the mean overlap.
+/// truth, MVMR's for pools, and otherwise R@1 and R@5 at three thresholds with the mean overlap,
+/// and where some queries have no moment, precision and recall at refusing.
 pub fn suitable(truths: &[Truth], predictions: &dyn Answers) -> Vec<MetricName> {
     let tasks = predictions.tasks();
     if tasks.iter().any(|task| *task != Task::Any) {
@@ -19,5 +20,7 @@ pub fn suitable(truths: &[Truth], predictions: &dyn Answers) -> Vec<MetricName> 
         return Preset::Mvmr.metrics();
     }
     let recalls = [1, 5].into_iter().flat_map(|n| [0.3, 0.5, 0.7].map(|m| Metric::Recall { n, m }.into()));
-    recalls.chain([Metric::MeanIou.into()]).collect()
+    let has = |wanted: bool| truths.iter().any(|truth| truth.right().next().is_some() == wanted);
+    let refusals = [Metric::RefusalPrecision, Metric::RefusalRecall].into_iter().filter(|_| has(true) && has(false));
+    recalls.chain([Metric::MeanIou.into()]).chain(refusals.map(MetricName::from)).collect()
 }

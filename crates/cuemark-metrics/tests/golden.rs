@@ -38,7 +38,7 @@ impl Golden {
         let videos = videos.map(|path| VideoIndex::read(&Source::new(folder.join(path))).unwrap());
         let lines = folder.join("predictions.jsonl.gz");
         let path = if lines.exists() { lines } else { folder.join("predictions.json.gz") };
-        let options = PredictionOptions { format: None, videos };
+        let options = PredictionOptions { videos, ..PredictionOptions::default() };
         let (_, predictions) = read_predictions(&Source::new(path), &options).unwrap();
         let json = |name: &str| match std::fs::read_to_string(folder.join(name)) {
             Ok(text) => serde_json::from_str(&text).unwrap(),

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::check::{Fixture, Trace};
+use crate::weights::Shapes;
 use crate::{Given, Model, ModelError, Result};
 
 /// One published method.
@@ -107,19 +108,31 @@ impl ModelCard {
     /// # Errors
     /// When the settings do not build, which a test rules out.
     pub fn parameters(&self, size: &FullSize) -> Result<usize> {
+        Ok(self.counted(size)?.count())
+    }
+
+    /// Names and shapes of everything that one of its published configurations holds, buffers included.
+    ///
+    /// # Errors
+    /// As [`ModelCard::parameters`].
+    pub fn shapes(&self, size: &FullSize) -> Result<Shapes> {
+        Ok(self.counted(size)?.shapes())
+    }
+
+    fn counted(&self, size: &FullSize) -> Result<Params> {
         let settings = size.settings.parse::<toml::Table>().map_err(|error| self.fault(error.message().to_owned()))?;
         let params = Params::counted();
         (self.build)(&settings, &Given::widths(size.visual, size.words, BERT_VOCABULARY), params.builder())?;
-        Ok(params.count())
+        Ok(params)
     }
 
-    fn fault(&self, problem: String) -> ModelError {
+    pub(crate) fn fault(&self, problem: String) -> ModelError {
         ModelError::Settings { model: self.name, problem }
     }
 }
 
 /// Words in the vocabulary of the uncased BERT family.
-const BERT_VOCABULARY: usize = 30_522;
+pub(crate) const BERT_VOCABULARY: usize = 30_522;
 
 /// A `[model]` table as a model's own settings.
 ///

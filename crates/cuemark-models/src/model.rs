@@ -229,6 +229,8 @@ pub struct Input {
     pub spans: bool,
     /// Whether batches carry every window and the ratings of clips while training.
     pub joint: bool,
+    /// The most words of a query that are read, for models that cut the rest off and leave it to others to say so.
+    pub words: Option<usize>,
 }
 
 impl Input {
@@ -245,15 +247,17 @@ impl Input {
             similarity: false,
             spans: true,
             joint: false,
+            words: None,
         }
     }
 }
 
 impl Input {
-    /// Pairs of a video and a query in words, rows normalised and never averaged, at most `clips` of them, windows and ratings
-    /// known: what models of moments and highlights read.
-    pub fn joint(clips: usize) -> Self {
-        Self { normalise: Normalise::L2Eps, resample: Resample::Cut { rows: clips }, joint: true, ..Self::pairs(clips) }
+    /// Pairs of a video and a query of at most so many words, rows normalised and never averaged, at most `clips` of them, windows
+    /// and ratings known: what models of moments and highlights read.
+    pub fn joint(clips: usize, words: usize) -> Self {
+        let (normalise, resample) = (Normalise::L2Eps, Resample::Cut { rows: clips });
+        Self { normalise, resample, joint: true, words: Some(words), ..Self::pairs(clips) }
     }
 }
 

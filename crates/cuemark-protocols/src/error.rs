@@ -113,14 +113,6 @@ pub enum ProtocolError {
     /// Called off through [`cuemark_core::Progress`].
     #[error(transparent)]
     Stopped(#[from] Stopped),
-    /// A picture could not be drawn.
-    #[error("cannot draw `{path}`: {problem}")]
-    Plot {
-        /// The picture.
-        path: String,
-        /// What the drawing library says.
-        problem: String,
-    },
 }
 
 impl Advise for ProtocolError {
@@ -146,11 +138,7 @@ impl Advise for ProtocolError {
             Self::TooFew { .. } => Some("give more videos, or another share".into()),
             Self::NoSplit { known, .. } if known.is_empty() => None,
             Self::NoSplit { known, .. } => Some(format!("found: {}", known.join(", ")).into()),
-            Self::Option { .. }
-            | Self::Plot { .. }
-            | Self::Ratings { .. }
-            | Self::Program { .. }
-            | Self::Stopped(_) => None,
+            Self::Option { .. } | Self::Ratings { .. } | Self::Program { .. } | Self::Stopped(_) => None,
         }
     }
 }

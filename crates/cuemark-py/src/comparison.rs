@@ -1,7 +1,8 @@
 //! `cuemark.compare`: is one method better than another on the same queries?
 
 use cuemark_core::Progress;
-use cuemark_metrics::{Bootstrap, PairedComparison};
+use cuemark_core::text::{counted, p_value};
+use cuemark_metrics::{Bootstrap, PairedComparison, Sheet, SheetCell, SheetRow};
 use indexmap::IndexMap;
 use pyo3::prelude::*;
 
@@ -26,7 +27,7 @@ pub(crate) struct Comparison {
     truth: "TruthLike", a: "PredictionsLike", b: "PredictionsLike", *,
     metrics: "str | Sequence[str] | None" = None, preset: "str | None" = None,
     nms: "float | Literal['none'] | None" = None, order: "Literal['file', 'score'] | None" = None, strict = false,
-    clip_truth = false, percent = 95.0, resamples = RESAMPLES, seed = 0, truth_format: "str | None" = None,
+    clip_truth = false, lenient = false, percent = 95.0, resamples = RESAMPLES, seed = 0, truth_format: "str | None" = None,
     pred_format: "str | None" = None, durations: "DurationsLike | None" = None,
     video_index: "VideoIndexLike | None" = None, bad_rows: "BadRows" = "keep",
     unknown: "Literal['count', 'error']" = "count", progress: "ProgressLike" = None
@@ -43,6 +44,7 @@ pub(crate) fn compare<'py>(
     order: Option<&str>,
     strict: bool,
     clip_truth: bool,
+    lenient: bool,
     percent: f64,
     resamples: usize,
     seed: u64,
@@ -56,7 +58,7 @@ pub(crate) fn compare<'py>(
 ) -> Result<IndexMap<String, Comparison>> {
     let usual = pyo3::types::PyString::new(py, "R@1,IoU=0.5").into_any();
     let metrics = Some(metrics.unwrap_or(&usual));
-    let flags = ScoringFlags { metrics, preset, nms, order, strict, clip_truth, group_by: None };
+    let flags = ScoringFlags { metrics, preset, nms, order, strict, clip_truth, lenient, group_by: None };
     let (scoring, strangers) = (flags.understand()?, Strangers::of(unknown)?);
     let how = Bootstrap { level: level(percent, "percent")?, resamples, seed };
     let audience = Audience::of(py, progress)?;
@@ -68,7 +70,9 @@ pub(crate) fn compare<'py>(
     let mut columns = Vec::new();
     for (read, argument) in read.into_iter().zip(["a", "b"]) {
         let predictions = read.answering(&split.queries)?;
-        columns.push(score(py, &audience, &scoring, &split, predictions.as_ref(), strangers, argument)?.1.columns);
+        columns.push(
+            score(py, &audience, &scoring, &split, predictions.as_ref(), strangers, argument)?.evaluation.columns,
+        );
     }
     let [a, b] = columns.as_slice() else { return Err(Failure::argument("b", "nothing was read")) };
     let progress = Progress::new();
@@ -87,6 +91,34 @@ pub(crate) fn compare<'py>(
         return Err(Failure::argument("truth", "no query counts for both"));
     }
     Ok(results)
+}
+
+impl Comparison {
+    /// The comparison as a table of one row.
+    fn sheet(&self) -> Sheet {
+        let r = &self.found;
+        let percent = |fraction: f64| format!("{:.2}", 100.0 * fraction);
+        let difference = SheetCell {
+            text: format!("{:+.2}", 100.0 * r.difference),
+            below: format!("{:+.2} – {:+.2}", 100.0 * r.interval.low, 100.0 * r.interval.high),
+            ..SheetCell::default()
+        };
+        let plain = |text: String| Some(SheetCell { text, ..SheetCell::default() });
+        let cells = vec![
+            plain(percent(r.a)),
+            plain(percent(r.b)),
+            Some(difference),
+            plain(p_value(r.p_value)),
+            plain(format!("{}/{}/{}", r.wins, r.ties, r.losses)),
+        ];
+        Sheet {
+            title: format!("Percent of {}.", counted(r.queries, "query", "queries")),
+            corner: "metric".to_owned(),
+            columns: ["A", "B", "B - A", "p", "won, tied, lost"].map(str::to_owned).to_vec(),
+            rows: vec![SheetRow { name: self.metric.clone(), cells, rule: false }],
+            notes: Vec::new(),
+        }
+    }
 }
 
 #[pymethods]
@@ -157,15 +189,37 @@ impl Comparison {
         self.found.queries
     }
 
+    /// A Markdown table of one line: both scores and their difference in percent, its interval, the p-value, wins and losses.
+    fn to_markdown(&self) -> String {
+        self.sheet().to_markdown()
+    }
+
+    /// The same as a LaTeX table, for `\usepackage{booktabs}`, no wider than a column.
+    fn to_latex(&self) -> String {
+        self.sheet().to_latex()
+    }
+
+    /// What `cuemark compare --json` prints about one metric.
+    #[pyo3(signature = () -> "dict[str, Any]")]
+    fn to_dict<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let r = &self.found;
+        let value = serde_json::json!({
+            "metric": self.metric, "a": r.a, "b": r.b, "difference": r.difference,
+            "interval": [r.interval.low, r.interval.high], "p_value": r.p_value, "effect_size": r.effect_size,
+            "wins": r.wins, "ties": r.ties, "losses": r.losses, "queries": r.queries,
+        });
+        crate::tables::to_python(py, &value)
+    }
+
     fn __repr__(&self) -> String {
         let r = &self.found;
         format!(
-            "<cuemark.Comparison {}: B - A = {:+.2} %, interval {:+.2} to {:+.2}, p = {:.4}, {} won, {} tied, {} lost>",
+            "<cuemark.Comparison {}: B - A = {:+.2} %, interval {:+.2} to {:+.2}, p {}, {} won, {} tied, {} lost>",
             self.metric,
             100.0 * r.difference,
             100.0 * r.interval.low,
             100.0 * r.interval.high,
-            r.p_value,
+            if r.p_value < 0.0001 { p_value(r.p_value) } else { format!("= {}", p_value(r.p_value)) },
             r.wins,
             r.ties,
             r.losses

@@ -47,8 +47,8 @@ pub(crate) fn load<'py>(
 }
 
 impl Dataset {
-    pub(crate) fn inner(&self) -> &cuemark_data::Dataset {
-        &self.inner
+    pub(crate) fn shared(&self) -> Arc<cuemark_data::Dataset> {
+        Arc::clone(&self.inner)
     }
 
     /// The queries of every split.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cuemark::CheckedScoring;
+use cuemark::{CheckedScoring, Note, RowsOf, ScoredLists, row_notes};
 use cuemark_core::{Predictions, Progress, QueryId, RowCounts, Split, Truth};
 use cuemark_formats::Source;
 use cuemark_metrics::{Answers, Bootstrap, Interval, Plan, Report};
@@ -31,6 +31,7 @@ pub(crate) struct Evaluation {
     qids: Vec<QueryId>,
     truth_rows: RowCounts,
     prediction_rows: RowCounts,
+    notes: Vec<Note>,
 }
 
 /// Scores `predictions` against `truth`.
@@ -44,7 +45,9 @@ pub(crate) struct Evaluation {
 ///
 /// `metrics` is a list or comma-separated text; `preset` reproduces a published evaluator to the digit; without either
 /// the metrics that suit the data are computed. The other arguments are the flags of `cuemark eval`. With
-/// `unknown="error"` a list for a query that the truth does not have is refused instead of counted.
+/// `unknown="error"` a list for a query that the truth does not have is refused instead of counted. Predictions that
+/// cannot belong to the truth (other queries, other videos, no span) are refused unless `lenient`; what looks odd about
+/// them stands in `notes`.
 ///
 /// The interpreter's lock is released, Ctrl-C stops it, and `progress` shows a bar (by default on a terminal only) or is
 /// called with `(what, done, total)`.
@@ -52,7 +55,7 @@ pub(crate) struct Evaluation {
 #[pyo3(signature = (
     truth: "TruthLike", predictions: "PredictionsLike", *, metrics: "str | Sequence[str] | None" = None,
     preset: "str | None" = None, nms: "float | Literal['none'] | None" = None,
-    order: "Literal['file', 'score'] | None" = None, strict = false, clip_truth = false,
+    order: "Literal['file', 'score'] | None" = None, strict = false, clip_truth = false, lenient = false,
     group_by: "str | Sequence[str] | None" = None, truth_format: "str | None" = None,
     pred_format: "str | None" = None, durations: "DurationsLike | None" = None,
     video_index: "VideoIndexLike | None" = None, bad_rows: "BadRows" = "keep",
@@ -69,6 +72,7 @@ pub(crate) fn evaluate<'py>(
     order: Option<&str>,
     strict: bool,
     clip_truth: bool,
+    lenient: bool,
     group_by: Option<&Bound<'py, PyAny>>,
     truth_format: Option<&str>,
     pred_format: Option<&str>,
@@ -78,7 +82,7 @@ pub(crate) fn evaluate<'py>(
     unknown: &str,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> Result<Evaluation> {
-    let scoring = ScoringFlags { metrics, preset, nms, order, strict, clip_truth, group_by }.understand()?;
+    let scoring = ScoringFlags { metrics, preset, nms, order, strict, clip_truth, lenient, group_by }.understand()?;
     let strangers = Strangers::of(unknown)?;
     let audience = Audience::of(py, progress)?;
     let reading = TruthFlags { format: truth_format, durations, bad_rows: Some(bad_rows) }.understand()?;
@@ -95,10 +99,15 @@ pub(crate) fn evaluate<'py>(
         (None, Some(read)) => Given::Read(read.answering(&split.queries)?),
         (None, None) => return Err(Failure::argument("predictions", "nothing was read")),
     };
-    let (plan, found) = score(py, &audience, &scoring, &split, given.answers(), strangers, "predictions")?;
+    let ScoredLists { plan, evaluation: found, notes: odd } =
+        score(py, &audience, &scoring, &split, given.answers(), strangers, "predictions")?;
+    let mut notes = row_notes("truth", &split.rows, RowsOf::Truth(reading.options().bad_rows));
+    notes.extend(row_notes("predictions", given.rows(), RowsOf::Predictions));
+    notes.extend(odd);
     let evaluation = Evaluation {
         plan,
         found,
+        notes,
         qids: split.queries.iter().map(|truth| truth.query.id.clone()).collect(),
         truth_rows: split.rows.clone(),
         prediction_rows: given.rows().clone(),
@@ -137,7 +146,7 @@ impl Given<'_> {
 /// What happens to lists for queries that the truth does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strangers {
-    /// They are counted, unless there is nothing else.
+    /// They are counted; whether there are too many of them is the library's to say.
     Count,
     /// They are refused.
     Refuse,
@@ -153,16 +162,13 @@ impl Strangers {
     }
 
     fn check(self, truths: &[Truth], predictions: &dyn Answers, unknown: usize, argument: &str) -> Result<()> {
+        if self == Self::Count || unknown == 0 {
+            return Ok(());
+        }
         let known: FxHashSet<&QueryId> = truths.iter().map(|truth| &truth.query.id).collect();
-        let tasks = predictions.tasks().into_iter().filter(|_| unknown > 0);
-        for lists in tasks.filter_map(|task| predictions.lists(task)) {
-            let is_known = |place: &usize| known.contains(lists.query(*place));
-            let Some(place) = (0..lists.count()).find(|place| !is_known(place)) else { continue };
-            let is_all = !(0..lists.count()).any(|place| is_known(&place));
-            if is_all || self == Self::Refuse {
-                let which = if is_all { "none of its queries is in the truth: " } else { "" };
-                let problem = format!("list {place}: {which}query `{}` is not", lists.query(place));
-                let problem = if is_all { problem } else { format!("{problem} in the truth") };
+        for lists in predictions.tasks().into_iter().filter_map(|task| predictions.lists(task)) {
+            if let Some(place) = (0..lists.count()).find(|place| !known.contains(lists.query(*place))) {
+                let problem = format!("list {place}: query `{}` is not in the truth", lists.query(place));
                 let example = truths.first().map_or("", |truth| truth.query.id.as_str());
                 let hint = format!("the truth's ids look like `{example}`; arrays answer its queries in order");
                 return Err(Failure::argument(argument, problem).with_hint(hint));
@@ -206,21 +212,18 @@ pub(crate) fn score(
     predictions: &dyn Answers,
     strangers: Strangers,
     argument: &str,
-) -> Result<(Plan, cuemark_metrics::Evaluation)> {
+) -> Result<ScoredLists> {
     let progress = Progress::new();
     watched(py, audience, "scoring", &progress, || {
-        let (plan, found) = scoring.score(&split.queries, predictions, &progress)?;
-        strangers.check(&split.queries, predictions, found.unknown, argument)?;
-        Ok((plan, found))
+        let scored = scoring.score(&split.queries, predictions, argument, &progress)?;
+        strangers.check(&split.queries, predictions, scored.evaluation.unknown, argument)?;
+        Ok(scored)
     })
 }
 
 /// A confidence level in percent as a fraction.
 pub(crate) fn level(percent: f64, argument: &str) -> Result<f64> {
-    if percent > 0.0 && percent < 100.0 {
-        return Ok(percent / 100.0);
-    }
-    Err(Failure::argument(argument, format!("{percent} is not a percentage above 0 and below 100, such as 95")))
+    cuemark::confidence(percent).map_err(|problem| Failure::argument(argument, problem))
 }
 
 impl Evaluation {
@@ -303,10 +306,11 @@ impl Evaluation {
         self.plan.conventions()
     }
 
-    /// What was left out of a preset, and why.
+    /// What a reader of the numbers should know: what was left out of a preset, rows that cannot be right, what looks odd
+    /// about the predictions; how many, where first, what was done.
     #[getter]
     fn notes(&self) -> Vec<String> {
-        self.found.notes.clone()
+        self.found.notes.iter().cloned().chain(self.notes.iter().map(ToString::to_string)).collect()
     }
 
     /// Ids of the queries, in the truth's order.
@@ -347,7 +351,8 @@ impl Evaluation {
         resamples: usize,
         seed: u64,
     ) -> Result<Bound<'py, PyAny>> {
-        let value = self.with_report(py, interval, resamples, seed, |report| report.to_json())?;
+        let mut value = self.with_report(py, interval, resamples, seed, |report| report.to_json())?;
+        value["notes"] = self.notes().into();
         tables::to_python(py, &value)
     }
 

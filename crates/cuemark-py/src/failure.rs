@@ -139,12 +139,16 @@ impl From<cuemark::Error> for Failure {
             cuemark::Error::Read(error) => Self::Read(error),
             cuemark::Error::Data(error) => Self::Data(error),
             cuemark::Error::Eval(error) => Self::Eval(error),
+            cuemark::Error::Protocol(error) => Self::Protocol(*error),
             cuemark::Error::Search(error) => Self::Search(error),
             cuemark::Error::Device(error) => Self::Device(error),
             cuemark::Error::Format(error) => Self::Format(error),
             cuemark::Error::Stopped(stopped) => Self::Stopped(stopped),
             cuemark::Error::Setting { setting, problem, advice } => {
                 Self::Argument { place: setting.to_owned(), problem, hint: advice }
+            }
+            cuemark::Error::Mismatch { file, problem, advice } => {
+                Self::Argument { place: file, problem, hint: Some(advice) }
             }
             other => Self::Request(other),
         }

@@ -17,6 +17,7 @@ mod index;
 mod kde;
 mod predictions;
 mod rank;
+mod report;
 mod spans;
 mod split;
 mod splits;
@@ -47,6 +48,8 @@ mod _native {
     use crate::predictions::{Predictions, read_predictions};
     #[pymodule_export]
     use crate::rank::{Consensus, agreement, consensus};
+    #[pymodule_export]
+    use crate::report::{dataset_names, metric_names, preset_names, report};
     #[pymodule_export]
     use crate::spans::{iou, nms};
     #[pymodule_export]

@@ -1,15 +1,15 @@
 //! `cuemark.split`: splits that expose bias, made and audited.
 
-use camino::Utf8PathBuf;
-use cuemark_core::{Progress, Truth};
-use cuemark_protocols::splits::{
-    self, CdOptions, Centre, CentreOptions, OodCut, StandardOptions, StandardTest, Ties, hash_inputs, write_folder,
-};
+use std::sync::Arc;
+
+use cuemark::{AuditSplits, SplitProtocol, SplitRecipe};
+use cuemark_core::Progress;
+use cuemark_protocols::splits::{self, dataset_inputs, write_folder};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::PyIterator;
+use pyo3::types::{PyBool, PyIterator};
 
-use crate::arguments::{TruthArgument, TruthReading, needed_path};
+use crate::arguments::{TruthArgument, TruthReading, choice, needed_path};
 use crate::dataset::Dataset;
 use crate::evaluation::read_all;
 use crate::failure::{Failure, Result};
@@ -21,27 +21,29 @@ use crate::watch::{Audience, watched};
 #[pyclass(frozen, mapping, module = "cuemark")]
 pub(crate) struct MadeSplits {
     made: splits::MadeSplits,
-    dataset: String,
-    /// Where the dataset lies and the files that were read, for the manifest.
-    files: Option<(Utf8PathBuf, Vec<Utf8PathBuf>)>,
+    name: String,
+    /// Whose files stand in the manifest, where they were made of a dataset.
+    dataset: Option<Arc<cuemark_data::Dataset>>,
 }
 
-/// Runs a protocol on a dataset, or on truth of any other form.
+/// Parts a dataset, or truth of any other form.
 fn make<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
     progress: Option<&Bound<'py, PyAny>>,
-    protocol: impl FnOnce(&[Truth], &Progress) -> cuemark_protocols::Result<splits::MadeSplits> + Send,
+    recipe: &SplitRecipe,
 ) -> Result<MadeSplits> {
     let audience = Audience::of(py, progress)?;
+    let progress = Progress::new();
+    if let Ok(dataset) = data.cast::<Dataset>() {
+        let dataset = dataset.get().shared();
+        let made = watched(py, &audience, "splitting", &progress, || Ok(recipe.part(&dataset, &progress)?))?;
+        return Ok(MadeSplits { made, name: dataset.card.name.to_owned(), dataset: Some(dataset) });
+    }
     let truth = TruthArgument::of(data, "data", &TruthReading::default())?;
     let (split, _) = read_all(py, &audience, truth, Vec::new())?;
-    let progress = Progress::new();
-    let made = watched(py, &audience, "splitting", &progress, || Ok(protocol(&split.queries, &progress)?))?;
-    Ok(match data.cast::<Dataset>() {
-        Ok(dataset) => MadeSplits::of(made, dataset.get().inner()),
-        Err(_) => MadeSplits { made, dataset: split.name.clone(), files: None },
-    })
+    let made = watched(py, &audience, "splitting", &progress, || Ok(recipe.part_queries(&split.queries, &progress)?))?;
+    Ok(MadeSplits { made, name: split.name.clone(), dataset: None })
 }
 
 /// Changing distribution: the moments in the rarest places are held out as test-ood.
@@ -65,14 +67,15 @@ pub(crate) fn cd<'py>(
     seed: u64,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> Result<MadeSplits> {
-    let options = CdOptions {
+    let recipe = SplitRecipe {
         ood_share,
-        ood_cut: one_of("ood_cut", ood_cut, &[("final", OodCut::Final), ("preliminary", OodCut::Preliminary)])?,
-        ties: one_of("ties", ties, &[("ood", Ties::Ood), ("iid", Ties::Iid)])?,
+        ood_cut: choice("ood_cut", ood_cut)?,
+        ties: choice("ties", ties)?,
         max_ood_length,
         seed,
+        ..SplitRecipe::new(SplitProtocol::Cd)
     };
-    make(py, data, progress, |truths, progress| splits::cd(truths, &options, progress))
+    make(py, data, progress, &recipe)
 }
 
 /// The last tenth by moment centre is test-ood, of each video (`centre="video"`) or of each query (`"pair"`).
@@ -87,26 +90,21 @@ pub(crate) fn centre<'py>(
     seed: u64,
     progress: Option<&Bound<'py, PyAny>>,
 ) -> Result<MadeSplits> {
-    let centre = one_of("centre", centre, &[("video", Centre::Video), ("pair", Centre::Pair)])?;
-    let options = CentreOptions { centre, seed };
-    make(py, data, progress, |truths, _| splits::centre(truths, &options))
+    let centre = choice("centre", centre)?;
+    make(py, data, progress, &SplitRecipe { centre, seed, ..SplitRecipe::new(SplitProtocol::Centre) })
 }
 
 /// The published parts, with a validation split cut where none is published.
 #[pyfunction]
 #[pyo3(signature = (data: "Dataset", *, test: "Literal['usual', 'merged']" = "usual", seed = 0) -> "MadeSplits")]
 pub(crate) fn standard<'py>(py: Python<'py>, data: &Bound<'py, PyAny>, test: &str, seed: u64) -> Result<MadeSplits> {
-    let test = one_of("test", test, &[("usual", StandardTest::Usual), ("merged", StandardTest::Merged)])?;
-    let Ok(dataset) = data.cast::<Dataset>() else {
+    let test = choice("test", test)?;
+    if data.cast::<Dataset>().is_err() {
         let problem = format!("a `{}` is not a Dataset", crate::arguments::type_name(data));
         return Err(Failure::wrong_type("data", problem).with_hint("cuemark.load reads one"));
-    };
-    let dataset = dataset.get().inner();
-    let options = StandardOptions { test, seed };
-    let made = watched(py, &Audience::Nobody, "splitting", &Progress::new(), || {
-        Ok(splits::standard(dataset.card.name, &dataset.splits, &options)?)
-    })?;
-    Ok(MadeSplits::of(made, dataset))
+    }
+    let silent = PyBool::new(py, false);
+    make(py, data, Some(&silent), &SplitRecipe { test, seed, ..SplitRecipe::new(SplitProtocol::Standard) })
 }
 
 /// What a folder of splits shares, how far apart its parts lie, and what guesses reach on each: `cuemark split audit --json`.
@@ -121,26 +119,9 @@ pub(crate) fn audit<'py>(
     let folder = needed_path(folder, "folder")?;
     let audience = Audience::of(py, progress)?;
     let progress = Progress::new();
-    let read = watched(py, &audience, "reading", &progress, || Ok(splits::read_folder(&folder, &progress)?))?;
-    let progress = Progress::new();
-    let report = watched(py, &audience, "auditing", &progress, || Ok(splits::audit::audit(&read, seed, &progress)?))?;
+    let request = AuditSplits { seed, ..AuditSplits::new(folder) };
+    let report = watched(py, &audience, "reading", &progress, || Ok(request.run(&progress)?))?;
     tables::to_python(py, &report)
-}
-
-/// The choice called `word`.
-fn one_of<T: Copy>(argument: &str, word: &str, choices: &[(&str, T)]) -> Result<T> {
-    choices.iter().find(|(name, _)| *name == word).map(|(_, choice)| *choice).ok_or_else(|| {
-        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        Failure::argument(argument, format!("`{word}` is not {}", names.join(" or ")))
-    })
-}
-
-impl MadeSplits {
-    fn of(made: splits::MadeSplits, dataset: &cuemark_data::Dataset) -> Self {
-        let mut files: Vec<Utf8PathBuf> = dataset.splits.iter().map(|split| split.file.clone().into()).collect();
-        files.dedup();
-        Self { made, dataset: dataset.card.name.to_owned(), files: Some((dataset.root.clone(), files)) }
-    }
 }
 
 #[pymethods]
@@ -185,11 +166,8 @@ impl MadeSplits {
     fn write<'py>(&self, py: Python<'py>, folder: &Bound<'py, PyAny>, force: bool) -> Result<Bound<'py, PyAny>> {
         let folder = needed_path(folder, "folder")?;
         let manifest = watched(py, &Audience::Nobody, "writing", &Progress::new(), || {
-            let inputs = match &self.files {
-                Some((root, files)) => hash_inputs(root, files)?,
-                None => Vec::new(),
-            };
-            Ok(write_folder(&self.made, &self.dataset, inputs, &folder, overwrite(force))?)
+            let inputs = self.dataset.as_ref().map(|dataset| dataset_inputs(dataset)).transpose()?;
+            Ok(write_folder(&self.made, &self.name, inputs.unwrap_or_default(), &folder, overwrite(force))?)
         })?;
         tables::to_python(py, &manifest)
     }

@@ -151,7 +151,7 @@ def test_a_table_for_papers() -> None:
     low, high = found.interval(95)["mIoU"]
     assert 0.0 <= low <= 1.5 / 4 <= high <= 1.0
     assert f"{100 * low:.2f} – {100 * high:.2f}" in found.to_markdown(interval=95)
-    assert r"\begin{tabular}{lrcr}" in found.to_latex(interval=95)
+    assert r"\begin{tabular}{@{}lrcr@{}}" in found.to_latex(interval=95)
     assert repr(found).startswith("<cuemark.Evaluation of 4 queries: R@1,IoU=0.5: 50.00 %")
 
 

@@ -114,7 +114,7 @@ pub enum SearchError {
         /// Why not.
         problem: String,
         /// What to ask instead.
-        hint: &'static str,
+        advice: Advice,
     },
     /// The encoder cannot be used.
     #[error("encoder `{encoder}`: {problem}")]
@@ -124,7 +124,7 @@ pub enum SearchError {
         /// What is wrong.
         problem: String,
         /// What to do.
-        hint: &'static str,
+        advice: Advice,
     },
     /// A video that cannot be decoded, or a program that is missing.
     #[error(transparent)]
@@ -201,8 +201,9 @@ impl Advise for SearchError {
                 "an index is a folder, `file:DIR`, or `milvus://HOST:PORT/COLLECTION`, there also with `?index=flat&shards=N`",
             ),
             Self::UnknownVideo { .. } => Advice::command("index status INDEX --videos").and(" lists those that are"),
-            Self::Server { advice, .. } => advice.clone(),
-            Self::Question { hint, .. } | Self::Encoder { hint, .. } => Advice::say(*hint),
+            Self::Server { advice, .. } | Self::Question { advice, .. } | Self::Encoder { advice, .. } => {
+                advice.clone()
+            }
             #[cfg(feature = "models")]
             Self::Train(error) => return error.advice(),
             #[cfg(feature = "models")]

@@ -1,5 +1,6 @@
 //! A collection of videos that can be searched: an engine, an encoder, and the rules for keeping them in step.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cuemark_core::{Moment, Progress, VideoId};
@@ -64,8 +65,9 @@ impl Index {
             width: encoder.width(),
             calibration: encoder.calibration()?.unwrap_or_default(),
             log: None,
+            kept: BTreeMap::new(),
         };
-        let (engine, manifest) = engine::create(url, manifest, overwrite)?;
+        let (engine, manifest) = engine::create(url, manifest, &encoder.keeps()?, overwrite)?;
         Ok(Self::of(engine, encoder.into(), manifest))
     }
 
@@ -162,7 +164,7 @@ impl Index {
         let Some(embedding) = self.encoder.sentences(&[text])?.pop() else {
             return Err(SearchError::Question {
                 problem: "the question is empty".to_owned(),
-                hint: "ask in a sentence",
+                advice: "ask in a sentence".into(),
             });
         };
         let mut sentences = self.sentences.lock().unwrap_or_else(PoisonError::into_inner);

@@ -15,6 +15,7 @@ pub mod engine;
 mod error;
 mod filter;
 mod index;
+mod kept;
 mod manifest;
 mod quality;
 mod video;
@@ -34,6 +35,7 @@ pub use engine::{
 pub use error::{Result, SearchError};
 pub use filter::Filter;
 pub use index::{Index, Marking, Verified};
+pub use kept::KeptFile;
 pub use manifest::Manifest;
 pub use quality::{Quality, QualityOptions, WayQuality};
 pub use video::{VideoEntry, VideoState};

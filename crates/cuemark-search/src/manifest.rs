@@ -1,5 +1,7 @@
 //! What an index is about: the file `index.json` in its folder.
 
+use std::collections::BTreeMap;
+
 use camino::Utf8Path;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +33,10 @@ pub struct Manifest {
     /// engine has no log, or one of the first version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
+    /// Files of the encoder that the index keeps below `encoder/`, with the SHA-256 of each; none where the encoder is found
+    /// by its name, or the engine has no folder.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kept: BTreeMap<String, String>,
 }
 
 impl Manifest {
@@ -42,7 +48,11 @@ impl Manifest {
         Self::read_on(&RealDisk, folder)
     }
 
-    pub(crate) fn read_on(disk: &dyn Disk, folder: &Utf8Path) -> Result<Self> {
+    /// As [`Manifest::read`], on another disk.
+    ///
+    /// # Errors
+    /// As [`Manifest::read`].
+    pub fn read_on(disk: &dyn Disk, folder: &Utf8Path) -> Result<Self> {
         let path = folder.join(FILE);
         let no_index = |problem: String| SearchError::NoIndex { path: folder.to_owned(), problem };
         let text = match read_small(disk, &path, limits::MANIFEST_BYTES) {

@@ -6,9 +6,10 @@ mod words;
 use camino::Utf8PathBuf;
 use cuemark_core::{Advise as _, Dialect, Moment as Place, Progress, Span, VideoId};
 use cuemark_formats::Overwrite;
+use cuemark_search::engine::Embedded;
 use cuemark_search::{
-    AddOptions, Embedding, EngineUrl, Filter, Index, Marking, Moment, Question, SearchError, Stages, VideoEntry,
-    VideoState,
+    AddOptions, EmbeddedVideo, Embedding, Encoder, Engine, EngineUrl, Filter, Index, Marking, MatchedConcept, Moment,
+    Question, SearchError, Stages, VideoEntry, VideoState,
 };
 
 fn index() -> (tempfile::TempDir, Index) {
@@ -170,4 +171,71 @@ fn vanished_files_are_marked_and_no_longer_found() {
     assert_eq!(index.look_for_files(Marking::Mark).unwrap().vanished, ["one".into()]);
     assert_eq!(index.engine().video(&"one".into()).unwrap().unwrap().state, VideoState::Vanished);
     assert_eq!(places(&index, &Question::new("red ball spins"))[0].0, "two");
+}
+
+/// The words' own space, whose first look at what speaks for an answer takes a video out of the index.
+struct Removing {
+    words: words::Words,
+    folder: Utf8PathBuf,
+    removed: std::sync::atomic::AtomicBool,
+}
+
+impl Encoder for Removing {
+    fn name(&self) -> &str {
+        "removing"
+    }
+
+    fn width(&self) -> usize {
+        self.words.width()
+    }
+
+    fn sentences(&self, sentences: &[&str]) -> cuemark_search::Result<Vec<Embedding>> {
+        self.words.sentences(sentences)
+    }
+
+    fn video(
+        &self,
+        id: &VideoId,
+        file: Option<&camino::Utf8Path>,
+        progress: &Progress,
+    ) -> cuemark_search::Result<EmbeddedVideo> {
+        self.words.video(id, file, progress)
+    }
+
+    // Asked for each answer behind its embedding, so the second best goes after it was found and before it is explained.
+    fn concepts(&self, _: &Embedding, _: &Embedding) -> Vec<MatchedConcept> {
+        if !self.removed.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            let other = Embedded::open(&self.folder).unwrap();
+            assert!(other.remove(&"two".into()).unwrap());
+            // The same video with fewer moments: the first that was found is not there any more.
+            let moments = other.moments(&"three".into()).unwrap().unwrap();
+            let entry = other.video(&"three".into()).unwrap().unwrap();
+            other.put(&entry, &moments[1..]).unwrap();
+            // Readers look for what others wrote every quarter of a second.
+            std::thread::sleep(std::time::Duration::from_millis(400));
+        }
+        Vec::new()
+    }
+}
+
+#[test]
+fn a_video_that_is_removed_or_replaced_while_it_is_found_is_no_answer_and_no_error() {
+    let guard = tempfile::tempdir().unwrap();
+    let folder = Utf8PathBuf::from_path_buf(guard.path().join("index")).unwrap();
+    let encoder =
+        Removing { words: words::films(), folder: folder.clone(), removed: std::sync::atomic::AtomicBool::new(true) };
+    let url = EngineUrl::File(folder.clone());
+    let index = Index::create(&url, Box::new(encoder), Overwrite::Never).unwrap();
+    index.add_stored(&words::names(), &AddOptions::default(), &Progress::new()).unwrap();
+    let question = Question::new("red ball spins");
+    let before = places(&index, &question);
+    assert!(before.iter().any(|(video, _)| video == "two"), "{before:?}");
+    assert!(before.contains(&("three".to_owned(), 0.0)), "{before:?}");
+    drop(index);
+
+    let encoder = Removing { words: words::films(), folder, removed: std::sync::atomic::AtomicBool::new(false) };
+    let index = Index::open(&url, Box::new(encoder)).unwrap();
+    let seen = places(&index, &question);
+    assert!(seen.iter().all(|(video, start)| video != "two" && (video.as_str(), *start) != ("three", 0.0)), "{seen:?}");
+    assert_eq!(seen[0], ("one".to_owned(), 0.0));
 }

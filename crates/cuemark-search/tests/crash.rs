@@ -18,7 +18,11 @@ use cuemark_search::{
 const FOLDER: &str = "CUEMARK_CRASH_FOLDER";
 const WIDTH: usize = 32;
 const MOMENTS: usize = 40;
-const KILLS: usize = 50;
+
+/// How often a child is killed: more often where `cargo xtask verify kills` says so.
+fn kills(usual: usize) -> usize {
+    std::env::var("CUEMARK_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(usual)
+}
 
 fn moments(video: usize) -> Vec<Moment> {
     let mut rng = Rng::stream(video as u64, "moments");
@@ -71,7 +75,8 @@ fn everything_acknowledged_survives_being_killed_at_fifty_random_points() {
     Embedded::create(&folder, WIDTH, Overwrite::Never).unwrap();
     let mut rng = Rng::new(11);
     let (mut put, mut removed) = (BTreeSet::new(), BTreeSet::new());
-    for kill in 0..KILLS {
+    let kills = kills(50);
+    for kill in 0..kills {
         // Once it writes, it may live a little longer: from nothing to several records.
         for line in said_before_killed("child_that_is_killed", &folder, rng.below(20_000)) {
             put.extend(said(&line, "put "));
@@ -79,7 +84,7 @@ fn everything_acknowledged_survives_being_killed_at_fifty_random_points() {
         }
         check(&folder, &put, &removed, kill);
     }
-    assert!(put.len() > KILLS, "the child wrote too little: {}", put.len());
+    assert!(put.len() > kills, "the child wrote too little: {}", put.len());
 }
 
 /// The child: replaces one video after the other and compacts in between, for as long as it lives.
@@ -119,7 +124,7 @@ fn a_compaction_killed_at_forty_random_points_loses_nothing() {
     let put: BTreeSet<usize> = (0..COMPACTED).collect();
     let mut rng = Rng::new(12);
     let mut compacted = 0;
-    for kill in 0..40 {
+    for kill in 0..kills(40) {
         // Every other one soon, while the log is being written.
         let longest = if kill % 2 == 0 { 3_000 } else { 60_000 };
         let lines = said_before_killed("child_that_is_killed_compacting", &folder, rng.below(longest));
@@ -155,7 +160,7 @@ fn an_index_whose_making_was_killed_at_thirty_random_points_opens_or_can_be_made
     let guard = tempfile::tempdir().unwrap();
     let folder = Utf8PathBuf::from_path_buf(guard.path().join("index")).unwrap();
     let mut rng = Rng::new(13);
-    for kill in 0..30 {
+    for kill in 0..kills(30) {
         said_before_killed("child_that_is_killed_creating", &folder, rng.below(10_000));
         let engine = Embedded::open(&folder).unwrap();
         assert_eq!(engine.verify(&Progress::new()).unwrap(), [], "after kill {kill}");

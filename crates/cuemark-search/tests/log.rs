@@ -1,20 +1,21 @@
 //! The log of the embedded engine: nothing acknowledged is lost, damage costs one record and is said, readers follow.
 #![allow(clippy::unwrap_used)] // a test may panic
 
+mod toy;
+
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Advise, Dialect, Progress, Rng, Span, VideoId};
+use cuemark_core::{Advise, Dialect, Progress};
 use cuemark_formats::{Overwrite, ReadError};
 use cuemark_search::engine::Embedded;
-use cuemark_search::engine::disk::RealDisk;
+use cuemark_search::engine::disk::{Disk, DiskFile, FileStamp, Held, RealDisk};
 use cuemark_search::{
-    Calibration, Effort, Embedding, Engine, Filter, Manifest, Moment, Nearest, SearchError, Settling, VideoEntry,
-    VideoState, salvage,
+    Effort, Engine, Filter, Manifest, Moment, Nearest, SearchError, Settling, VideoEntry, VideoState, salvage,
 };
-
-const WIDTH: usize = 8;
+use toy::{WIDTH, entry, manifest};
 
 struct Folder(#[allow(dead_code)] tempfile::TempDir, Utf8PathBuf);
 
@@ -25,38 +26,7 @@ fn folder() -> Folder {
 }
 
 fn moments(seed: u64) -> Vec<Moment> {
-    let mut rng = Rng::stream(seed, "moments");
-    (0..4)
-        .map(|n| Moment {
-            span: Span::new((seed + n) as f64, (seed + n + 1) as f64).unwrap(),
-            embedding: Embedding::unit((0..WIDTH).map(|_| rng.normal() as f32).collect()).unwrap(),
-        })
-        .collect()
-}
-
-fn entry(id: &str) -> VideoEntry {
-    let id = VideoId::new(id);
-    VideoEntry {
-        id,
-        path: None,
-        duration: 99.0,
-        bytes: 0,
-        modified: 0,
-        tags: vec![],
-        state: VideoState::Present,
-        partial: None,
-    }
-}
-
-fn manifest() -> Manifest {
-    Manifest {
-        layout: 2,
-        cuemark: "test".to_owned(),
-        encoder: "none".to_owned(),
-        width: WIDTH,
-        calibration: Calibration::default(),
-        log: None,
-    }
+    toy::moments(seed, 4)
 }
 
 fn create(folder: &Utf8Path, overwrite: Overwrite) -> cuemark_search::Result<Embedded> {
@@ -455,6 +425,85 @@ fn what_a_killed_writer_left_at_the_end_of_an_old_log_was_never_there() {
     old_index(&folder, &damaged);
     let engine = Embedded::open(&folder);
     assert!(engine.is_err() || !engine.unwrap().verify(&Progress::new()).unwrap().is_empty());
+}
+
+// A read-only folder (D22).
+
+#[test]
+fn an_index_in_a_folder_that_cannot_be_written_is_searched_and_verified() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let Folder(_guard, folder) = folder();
+    filled(&folder);
+    Embedded::open(&folder).unwrap().settle(Settling::Fully, &Progress::new()).unwrap();
+    let mut bytes = std::fs::read(log(&folder)).unwrap();
+    let before: Vec<_> = folder.read_dir_utf8().unwrap().map(|entry| entry.unwrap().into_path()).collect();
+    let permit = |mode: u32, folder_mode: u32| {
+        before.iter().for_each(|path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap());
+        std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(folder_mode)).unwrap();
+    };
+    // Permissions do not bind the superuser, as whom this may run; a disk that refuses every write binds everybody.
+    permit(0o444, 0o555);
+    let engine = Embedded::open_on(Arc::new(NotWritable), &folder).unwrap();
+    assert_eq!(engine.verify(&Progress::new()).unwrap(), []);
+    assert_eq!(names(&engine), ["a", "c", "d", "e"]);
+    let nearest = Nearest { count: 3, ..Nearest::default() };
+    assert_eq!(engine.nearest(&moments(1)[0].embedding, &nearest).unwrap().len(), 3);
+    assert!(engine.put(&entry("f"), &moments(4)).is_err(), "writing is refused, not lost");
+    permit(0o644, 0o755);
+    // And damage is told of there, too.
+    let end = bytes.len();
+    bytes[end / 2] ^= 1;
+    std::fs::write(log(&folder), &bytes).unwrap();
+    permit(0o444, 0o555);
+    let engine = Embedded::open_on(Arc::new(NotWritable), &folder);
+    assert!(engine.is_err() || !engine.unwrap().verify(&Progress::new()).unwrap().is_empty());
+    permit(0o644, 0o755);
+}
+
+/// The real disk, on which nothing can be changed.
+#[derive(Debug)]
+struct NotWritable;
+
+impl Disk for NotWritable {
+    fn open(&self, path: &Utf8Path) -> io::Result<Box<dyn DiskFile>> {
+        RealDisk.open(path)
+    }
+
+    fn open_to_write(&self, _: &Utf8Path) -> io::Result<Box<dyn DiskFile>> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn create(&self, _: &Utf8Path) -> io::Result<Box<dyn DiskFile>> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn rename(&self, _: &Utf8Path, _: &Utf8Path) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn remove(&self, _: &Utf8Path) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn sync_folder(&self, _: &Utf8Path) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn make_folder(&self, _: &Utf8Path) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn list(&self, folder: &Utf8Path) -> io::Result<Vec<String>> {
+        RealDisk.list(folder)
+    }
+
+    fn stamp(&self, path: &Utf8Path) -> io::Result<FileStamp> {
+        RealDisk.stamp(path)
+    }
+
+    fn lock(&self, _: &Utf8Path) -> io::Result<Option<Box<dyn Held>>> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
 }
 
 // Salvage.

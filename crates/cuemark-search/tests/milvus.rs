@@ -77,6 +77,7 @@ impl Server {
             width: WIDTH,
             calibration: Calibration::default(),
             log: None,
+            kept: Default::default(),
         };
         Milvus::create(&self.url(collection), &manifest, Overwrite::Never).unwrap()
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::body::{Body, Bytes};
 use futures_util::stream::unfold;
+use tokio::sync::Semaphore;
 
 /// Bytes read at a time.
 const PIECE: usize = 64 << 10;
@@ -15,29 +16,41 @@ const PIECE: usize = 64 << 10;
 const SMALL_PIECE: usize = 8 << 10;
 /// From so many readers on, pieces are small.
 const MANY: usize = 512;
+/// Reads at a time. Each is a thread, and allocators keep nearly a megabyte for each thread that ever asked for a piece: without
+/// this, hundreds of clients that come at once take hundreds of megabytes.
+const READS: usize = 16;
 
-/// How many answers are being streamed.
-#[derive(Clone, Default)]
-pub(crate) struct Readers(Arc<AtomicUsize>);
+/// How many answers are being streamed, and the right to read a piece.
+#[derive(Clone)]
+pub(crate) struct Readers {
+    count: Arc<AtomicUsize>,
+    reads: Arc<Semaphore>,
+}
+
+impl Default for Readers {
+    fn default() -> Self {
+        Self { count: Arc::default(), reads: Arc::new(Semaphore::new(READS)) }
+    }
+}
 
 /// One reader, counted until it is gone.
 struct Reader(Readers);
 
 impl Readers {
     fn enter(&self) -> Reader {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.count.fetch_add(1, Ordering::Relaxed);
         Reader(self.clone())
     }
 
     /// A stalled reader holds two pieces; thousands of them must not hold gigabytes.
     fn piece(&self) -> usize {
-        if self.0.load(Ordering::Relaxed) < MANY { PIECE } else { SMALL_PIECE }
+        if self.count.load(Ordering::Relaxed) < MANY { PIECE } else { SMALL_PIECE }
     }
 }
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -51,8 +64,11 @@ pub(crate) fn body(file: File, part: Range<u64>, readers: &Readers) -> Body {
             return None;
         }
         let (piece, from) = (left.min(reader.0.piece() as u64) as usize, Arc::clone(&file));
-        let read = tokio::task::spawn_blocking(move || read_at(&from, part.start, piece)).await;
-        let bytes = read.unwrap_or_else(|_| Err(ErrorKind::Other.into()));
+        // The right goes with the work and comes back with it: a client that hangs up does not start another read beside the
+        // one that goes on, and the next read finds a thread that is free.
+        let right = Arc::clone(&reader.0.reads).acquire_owned().await;
+        let read = tokio::task::spawn_blocking(move || (read_at(&from, part.start, piece), right));
+        let bytes = read.await.map_or_else(|_| Err(ErrorKind::Other.into()), |(bytes, _)| bytes);
         // After an error the connection is broken off and nobody asks again.
         let next = bytes.as_ref().map_or(part.end, |bytes| part.start + bytes.len() as u64);
         Some((bytes, (file, next..part.end, reader)))
@@ -77,6 +93,30 @@ fn read_at(file: &File, start: u64, piece: usize) -> Result<Bytes> {
 mod tests {
     use super::*;
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn hundreds_that_read_at_once_take_a_few_threads() {
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, &[7; 4 * PIECE]).unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+        let (readers, before) = (Readers::default(), threads());
+        let all: Vec<_> = (0..300)
+            .map(|_| {
+                let body = body(file.try_clone().unwrap(), 0..4 * PIECE as u64, &readers);
+                runtime.spawn(axum::body::to_bytes(body, usize::MAX))
+            })
+            .collect();
+        let mut most = 0;
+        for one in all {
+            most = most.max(threads());
+            assert_eq!(runtime.block_on(one).unwrap().unwrap().len(), 4 * PIECE);
+        }
+        // A thread that has handed its piece over is not free at once, on a busy machine not for a while, and others are started
+        // beside it; without a limit there is one for each of the 300.
+        assert!(most <= before + 150, "{before} threads, then {most}");
+    }
+
     #[test]
     fn thousands_of_readers_hold_small_pieces() {
         let readers = Readers::default();
@@ -87,6 +127,6 @@ mod tests {
         drop(many);
         assert_eq!(readers.piece(), PIECE);
         drop(first);
-        assert_eq!(readers.0.load(Ordering::Relaxed), 0);
+        assert_eq!(readers.count.load(Ordering::Relaxed), 0);
     }
 }

@@ -80,6 +80,12 @@ impl Params {
         self.0.made.lock().unwrap_or_else(PoisonError::into_inner).get(name)?.var().cloned()
     }
 
+    /// The shape of everything that the network asked for, by name, buffers included.
+    pub fn shapes(&self) -> BTreeMap<String, Vec<usize>> {
+        let made = self.0.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.iter().map(|(name, made)| (name.clone(), made.shape().dims().to_vec())).collect()
+    }
+
     /// Names that the checkpoint holds and the network never asked for.
     pub fn unused(&self) -> Vec<String> {
         let Source::Tensors(tensors) = &self.0.source else { return Vec::new() };

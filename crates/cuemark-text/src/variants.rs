@@ -3,9 +3,12 @@
 //! A model that scores as well with the verb masked, the words shuffled or the query of another video did not need
 //! them. Every variant changes the query's text alone: ids, moments and everything else stay.
 
+use std::fmt;
+
 use cuemark_core::{Rng, Truth, VideoId};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::{Pos, Result, Tagger, TextError, first_verb, tokenize};
 
@@ -20,6 +23,55 @@ pub enum Variant {
     Shuffle,
     /// The text is taken from a query about another video.
     WrongQuery,
+}
+
+/// What queries say when a model is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+pub enum QueryText {
+    /// What their dataset says. Default.
+    #[default]
+    #[cfg_attr(feature = "clap", value(skip))]
+    Original,
+    /// The first verb is masked.
+    MaskVerb,
+    /// Only the first verb is left.
+    OnlyVerb,
+    /// The words are put in random order.
+    Shuffle,
+    /// The text is that of a query about another video.
+    WrongQuery,
+}
+
+impl QueryText {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Original => "original",
+            Self::MaskVerb => "mask-verb",
+            Self::OnlyVerb => "only-verb",
+            Self::Shuffle => "shuffle",
+            Self::WrongQuery => "wrong-query",
+        }
+    }
+
+    /// How queries are rewritten to say so; `None` leaves them as they are.
+    pub fn variant(self) -> Option<Variant> {
+        match self {
+            Self::Original => None,
+            Self::MaskVerb => Some(Variant::MaskVerb(Mask::default())),
+            Self::OnlyVerb => Some(Variant::OnlyVerb),
+            Self::Shuffle => Some(Variant::Shuffle),
+            Self::WrongQuery => Some(Variant::WrongQuery),
+        }
+    }
+}
+
+impl fmt::Display for QueryText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// What becomes of a masked verb.
@@ -231,6 +283,15 @@ mod tests {
             assert!(!text.starts_with(video), "{video} got {text}");
         }
         assert_eq!(report.changed, 60);
+    }
+
+    #[test]
+    fn names_are_those_that_files_have() {
+        let all = [QueryText::MaskVerb, QueryText::OnlyVerb, QueryText::Shuffle, QueryText::WrongQuery];
+        for text in all.into_iter().chain([QueryText::Original]) {
+            assert_eq!(serde_json::to_value(text).unwrap(), text.name());
+            assert_eq!(text.variant().is_none(), text == QueryText::Original);
+        }
     }
 
     #[test]

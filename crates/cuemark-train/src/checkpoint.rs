@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use camino::Utf8Path;
 use cuemark_core::Advice;
-use cuemark_formats::{Overwrite, WholeFile};
+use cuemark_formats::{Files, Overwrite, WholeFile};
 use cuemark_tensor::{DType, Device, Tensor};
 use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
@@ -58,7 +59,7 @@ pub(crate) enum Seal {
 }
 
 /// Writes everything at once; a file that is there is replaced only by a whole one.
-pub(crate) fn save(path: &Utf8Path, tensors: &[(String, Tensor)], state: &State) -> Result<()> {
+pub(crate) fn save(files: &Arc<dyn Files>, path: &Utf8Path, tensors: &[(String, Tensor)], state: &State) -> Result<()> {
     let mut bytes: Vec<(&str, Vec<usize>, Vec<u8>)> = Vec::with_capacity(tensors.len());
     for (name, tensor) in tensors {
         let values = tensor.to_device(&Device::Cpu)?.to_dtype(DType::F32)?.flatten_all()?.to_vec1::<f32>()?;
@@ -80,7 +81,7 @@ pub(crate) fn save(path: &Utf8Path, tensors: &[(String, Tensor)], state: &State)
     let header = HashMap::from([(STATE.to_owned(), state)]);
     let mut file = safetensors::serialize(views, Some(header)).map_err(|error| fault(error.to_string()))?;
     seal(&mut file).ok_or_else(|| fault("has no place for its checksum".to_owned()))?;
-    Ok(WholeFile::write_all_to(path, Overwrite::Force, &file)?)
+    Ok(WholeFile::write_all_on(files, path, Overwrite::Force, &file)?)
 }
 
 /// Puts the checksum of `file` in the place of zeros that was kept for it.
@@ -165,13 +166,17 @@ pub(crate) fn parse(
 mod tests {
     use super::*;
 
+    fn files() -> Arc<dyn Files> {
+        Arc::new(cuemark_formats::RealFiles)
+    }
+
     #[test]
     fn what_is_saved_comes_back_and_damage_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = camino::Utf8PathBuf::from_path_buf(folder.path().join("last.safetensors")).unwrap();
         let tensor = Tensor::new(&[[1f32, 2.0, 3.0]], &Device::Cpu).unwrap();
         let state = State { model: "2d-tan".to_owned(), step: 7, best: Some(0.25), ..State::default() };
-        save(&path, &[("a.weight".to_owned(), tensor)], &state).unwrap();
+        save(&files(), &path, &[("a.weight".to_owned(), tensor)], &state).unwrap();
         let (tensors, again, seal) = load(&path, &Device::Cpu).unwrap();
         assert_eq!((again, seal), (state, Seal::Whole));
         assert_eq!(tensors["a.weight"].to_vec2::<f32>().unwrap(), [[1.0, 2.0, 3.0]]);
@@ -185,7 +190,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = camino::Utf8PathBuf::from_path_buf(folder.path().join("best.safetensors")).unwrap();
         let tensor = Tensor::new(&[1f32, 2.0], &Device::Cpu).unwrap();
-        save(&path, &[("a".to_owned(), tensor)], &State { model: "2d-tan".to_owned(), ..State::default() }).unwrap();
+        save(&files(), &path, &[("a".to_owned(), tensor)], &State { model: "2d-tan".to_owned(), ..State::default() })
+            .unwrap();
         let whole = std::fs::read(&path).unwrap();
         for bit in 0..whole.len() * 8 {
             let mut flipped = whole.clone();

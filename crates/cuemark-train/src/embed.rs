@@ -1,5 +1,8 @@
 //! Sentences and moments as vectors of one space: what an index is made of.
 
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
 use cuemark_core::{Advice, ClipLen, Query, QueryId, Span, VideoId};
 use cuemark_features::{Features, Recipe};
 use cuemark_models::{BiEncoder, Input, VideoBatch};
@@ -9,6 +12,7 @@ use cuemark_text::Vocabulary;
 use crate::batches::{query_batch, video_batch};
 use crate::examples::Example;
 use crate::footage::{Clips, Footage};
+use crate::kept::Known;
 use crate::text::Reader;
 use crate::{Result, RunFolder, TrainError, Trained};
 
@@ -23,7 +27,9 @@ pub struct Embedder {
     trained: Trained,
     reader: Reader,
     input: Input,
-    footage: Footage,
+    /// The run's own features, opened when they are asked for; `None` when they are gone.
+    footage: OnceLock<Option<Footage>>,
+    recipe: Option<Recipe>,
     width: usize,
     window: f64,
 }
@@ -38,7 +44,7 @@ pub struct EmbeddedMoment {
 }
 
 impl Embedder {
-    /// Reads the best checkpoint of a run folder.
+    /// Reads the best checkpoint of a run folder, or of what [`Embedder::files`] kept of one.
     ///
     /// # Errors
     /// As [`Trained::open`], and when the model does not embed sentences and moments independently.
@@ -55,12 +61,22 @@ impl Embedder {
             });
         }
         let input = trained.model.input();
-        let footage = Footage::open(&trained.run.data, std::collections::HashMap::new())?;
+        if let Some(known) = Known::read(folder)? {
+            let reader = Reader::of_roles(&input, known.roles);
+            let (recipe, window, footage) = (known.recipe, known.window, OnceLock::new());
+            return Self { trained, reader, input, footage, recipe, width: 0, window }.measured();
+        }
+        let footage = Footage::open(&trained.run.data, HashMap::new())?;
         let train =
             if input.phrases > 0 { trained.run.data.split(&trained.run.data.train)?.queries } else { Vec::new() };
         let reader = trained.reader(&train)?;
         let window = footage.usual_seconds(SAMPLED)?;
-        let mut embedder = Self { trained, reader, input, footage, width: 0, window };
+        let recipe = footage.source().origin(&trained.run.data.stream).ok().and_then(|origin| origin.recipe.cloned());
+        Self { trained, reader, input, footage: Some(footage).into(), recipe, width: 0, window }.measured()
+    }
+
+    fn measured(self) -> Result<Self> {
+        let mut embedder = self;
         embedder.width = embedder.sentences(&["a"])?.first().map_or(0, Vec::len);
         Ok(embedder)
     }
@@ -86,16 +102,38 @@ impl Embedder {
     }
 
     /// How the clip features it reads must have been made; `None` for layouts that do not say.
-    pub fn recipe(&self) -> Option<Recipe> {
-        self.footage.source().origin(&self.trained.run.data.stream).ok()?.recipe.cloned()
+    pub fn recipe(&self) -> Option<&Recipe> {
+        self.recipe.as_ref()
     }
 
-    /// The run's own clip features of a video with the length of their clips; `None` when its store does not have it.
+    /// What [`Embedder::open`] needs to make the same of a folder in which these files lie, by their names there: neither
+    /// the run nor the data that it learned from need be there any more. `folder` is the run that this was opened from.
+    ///
+    /// # Errors
+    /// When its checkpoint cannot be read any more.
+    pub fn files(&self, folder: &RunFolder) -> Result<Vec<(String, Vec<u8>)>> {
+        let known = Known {
+            widths: self.trained.widths,
+            window: self.window,
+            recipe: self.recipe.clone(),
+            roles: self.reader.roles(),
+        };
+        known.files(folder, &self.trained.run)
+    }
+
+    /// The run's own features, while they are where they were.
+    fn footage(&self) -> Option<&Footage> {
+        self.footage.get_or_init(|| Footage::open(&self.trained.run.data, HashMap::new()).ok()).as_ref()
+    }
+
+    /// The run's own clip features of a video with the length of their clips; `None` when its store does not have it, or is
+    /// not there any more.
     ///
     /// # Errors
     /// When the store is damaged.
     pub fn stored(&self, video: &VideoId) -> Result<Option<(Features, ClipLen)>> {
-        let (source, stream) = (self.footage.source(), &self.trained.run.data.stream);
+        let Some(footage) = self.footage() else { return Ok(None) };
+        let (source, stream) = (footage.source(), &self.trained.run.data.stream);
         if source.videos(stream).binary_search(&video).is_err() {
             return Ok(None);
         }

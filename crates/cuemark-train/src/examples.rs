@@ -3,7 +3,7 @@
 use cuemark_core::{GradedMoment, Highlights, QueryId, Rng, Span, Split, Truth, VideoId};
 use cuemark_text::{Parse, Vocabulary};
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::footage::Footage;
 use crate::text::{ReadQuery, Reader};
@@ -46,14 +46,37 @@ pub(crate) struct Example {
 }
 
 /// Moments that no answer of the model could meet.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutOfReach {
     /// They begin after the last clip that the model sees.
     pub past_the_end: usize,
     /// They are shorter than half of the model's shortest answer.
     pub too_short: usize,
+    /// They are longer than two of the stretches that their video is cut into: no answer overlaps them by half.
+    #[serde(default)]
+    pub too_long: usize,
     /// Of so many.
     pub moments: usize,
+}
+
+/// Queries of which a model reads only the beginning.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct CutQueries {
+    /// So many have more words than the model reads.
+    pub queries: usize,
+    /// Words that it reads.
+    pub words: usize,
+}
+
+impl CutQueries {
+    /// What a person should read about it; nothing when no query is cut.
+    pub fn line(&self) -> Option<String> {
+        let Self { queries, words } = *self;
+        let have = if queries == 1 { "query has" } else { "queries have" };
+        let cut =
+            || format!("cut: {queries} {have} more than {words} words, of which the model reads the first {words}");
+        (queries > 0).then(cut)
+    }
 }
 
 /// Largest grade of relevance; a moment of this grade weighs 1.

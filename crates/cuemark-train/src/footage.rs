@@ -12,6 +12,7 @@ use cuemark_models::layers::real_steps;
 use cuemark_tensor::{DType, Device, Tensor};
 use rustc_hash::FxHashMap;
 
+use crate::examples::{CutQueries, Examples};
 use crate::{DataConfig, Result, TrainError};
 
 /// What shuffled features are shuffled by: one order for every run, so that runs can be compared.
@@ -32,7 +33,7 @@ pub(crate) struct Footage {
     queries: Option<String>,
     normalise: Normalise,
     resample: Resample,
-    variant: Option<FeatureVariant>,
+    variant: FeatureVariant,
     kept: Mutex<FxHashMap<(VideoId, Window), Arc<Clips>>>,
     bytes: AtomicUsize,
 }
@@ -100,7 +101,7 @@ impl Footage {
             queries: data.queries.clone(),
             normalise: Normalise::None,
             resample: Resample::Cut { rows: usize::MAX },
-            variant: None,
+            variant: FeatureVariant::Seen,
             kept: Mutex::default(),
             bytes: AtomicUsize::new(0),
         })
@@ -113,7 +114,7 @@ impl Footage {
     }
 
     /// The same features, shuffled or zeroed.
-    pub(crate) fn varied(mut self, variant: Option<FeatureVariant>) -> Self {
+    pub(crate) fn varied(mut self, variant: FeatureVariant) -> Self {
         self.variant = variant;
         self
     }
@@ -211,8 +212,8 @@ impl Footage {
         let whole = self.source.get(video, &self.stream)?;
         let clip = self.source.clip_len(video, &self.stream, whole.rows())?.seconds();
         let whole = match self.variant {
-            Some(variant) => variant.of(&whole, video, VARIANT_SEED),
-            None => whole,
+            FeatureVariant::Seen => whole,
+            variant => variant.of(&whole, video, VARIANT_SEED),
         };
         let visual = self.beside(video, cut(&whole, window), window)?;
         if visual.rows() == 0 {
@@ -252,7 +253,8 @@ impl Footage {
 }
 
 /// How wide the features of clips and queries are, 0 for those that there are none of.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Widths {
     pub(crate) visual: usize,
     pub(crate) subtitle: usize,
@@ -296,6 +298,22 @@ impl Footage {
         let data: Vec<f32> =
             whole.data().iter().chain(last.iter().cycle()).copied().take(rows * whole.width()).collect();
         Ok(Features::new(rows, whole.width(), data).unwrap_or(whole))
+    }
+
+    /// How many queries have more words than a model reads; 0 for models that read all.
+    pub(crate) fn cut_queries(&self, examples: &Examples, limit: Option<usize>) -> Result<CutQueries> {
+        let Some(words) = limit else { return Ok(CutQueries::default()) };
+        let mut cut = CutQueries { queries: 0, words };
+        let mut last = None;
+        // Examples of one query stand together.
+        for example in examples.list.iter().filter(|example| last.replace(example.truth) != Some(example.truth)) {
+            let count = match &self.queries {
+                Some(stream) => self.source.read(&VideoId::from(example.query.as_str()), stream)?.rows(),
+                None => example.words.len(),
+            };
+            cut.queries += usize::from(count > words);
+        }
+        Ok(cut)
     }
 
     /// The queries with word features of their own, where the run names a stream of them; rows are words.

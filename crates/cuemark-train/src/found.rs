@@ -1,8 +1,6 @@
 //! What was found for a query, kept within bounds, and the lists that are made of it.
 
-use cuemark_core::{
-    Extra, Prediction, Predictions, QueryPredictions, RowCounts, Span, Task, TaskPredictions, Truth, VideoId,
-};
+use cuemark_core::{Extra, Prediction, Predictions, QueryPredictions, Span, Task, TaskPredictions, Truth, VideoId};
 use cuemark_models::Proposal;
 
 use crate::footage::Clips;
@@ -10,6 +8,10 @@ use crate::predict::{Among, PredictOptions};
 
 /// Moments held per answer that is wanted: stretches of one video overlap, so some of them will be dropped.
 const SPARE: usize = 8;
+
+/// *Best of overlapping stretches*: where a video was shown in stretches, of two answers that overlap by more than this the one with the
+/// lower score is dropped, whichever stretch it came from (NMS); the model's own threshold counts where it is lower.
+const MERGED_OVERLAP: f64 = 0.7;
 
 /// The fewest videos that a list of videos keeps: the field reports R@100.
 const VIDEOS: usize = 100;
@@ -40,6 +42,10 @@ pub(crate) struct Found {
     videos: Best<(VideoId, f32)>,
     /// For every clip of the query's own video the sum of its scores, and how many stretches it was seen in.
     clips: Vec<(f64, usize)>,
+    /// **Seconds** of such a clip.
+    clip_seconds: f64,
+    /// Whether a video was shown in several stretches.
+    in_stretches: bool,
 }
 
 impl Found {
@@ -48,14 +54,29 @@ impl Found {
         let own = own.or_else(|| truth.right().next().map(|moment| &moment.video));
         let moments = || Best::new(options.answers.saturating_mul(SPARE));
         let videos = Best::new(options.answers.max(VIDEOS));
-        Self { own: own.cloned(), moments: moments(), of_own: moments(), videos, clips: Vec::new() }
+        Self {
+            own: own.cloned(),
+            moments: moments(),
+            of_own: moments(),
+            videos,
+            clips: Vec::new(),
+            clip_seconds: 0.0,
+            in_stretches: false,
+        }
     }
 
-    /// The clips from `first` on have these scores. A clip that several stretches of a long video hold gets their mean.
-    pub(crate) fn rate_clips(&mut self, video: &VideoId, first: usize, scores: &[f32]) {
+    /// A video that is too long for the model is shown to it in several stretches.
+    pub(crate) fn note_stretches(&mut self) {
+        self.in_stretches = true;
+    }
+
+    /// The clips from `first` on, of so many seconds each, have these scores. A clip that several stretches of a long video hold
+    /// gets their mean.
+    pub(crate) fn rate_clips(&mut self, video: &VideoId, first: usize, seconds: f64, scores: &[f32]) {
         if self.own.as_ref() != Some(video) {
             return;
         }
+        self.clip_seconds = seconds;
         if self.clips.len() < first + scores.len() {
             self.clips.resize(first + scores.len(), (0.0, 0));
         }
@@ -65,10 +86,16 @@ impl Found {
         }
     }
 
-    /// One score per clip; `None` when nothing scored clips.
-    fn saliency(&self) -> Option<Vec<f64>> {
+    /// One score per clip that people rated, or per clip of the features where nobody did; `None` when nothing scored clips.
+    fn saliency(&self, truth: &Truth) -> Option<Vec<f64>> {
         let mean = |(sum, count): &(f64, usize)| sum / (*count).max(1) as f64;
-        (!self.clips.is_empty()).then(|| self.clips.iter().map(mean).collect())
+        let scores: Vec<f64> = self.clips.iter().map(mean).collect();
+        let rated = truth.highlights.as_ref().map_or(self.clip_seconds, |rated| rated.clip_len.seconds());
+        if scores.is_empty() || (rated - self.clip_seconds).abs() < 1e-9 {
+            return (!scores.is_empty()).then_some(scores);
+        }
+        let seconds = truth.duration().unwrap_or(scores.len() as f64 * self.clip_seconds);
+        Some(of_rated_clips(&scores, self.clip_seconds, rated, (seconds / rated) as usize))
     }
 
     pub(crate) fn add(&mut self, moment: FoundMoment) {
@@ -86,6 +113,27 @@ impl Found {
             _ => self.videos.add((video.clone(), score), score),
         }
     }
+}
+
+/// Scores of clips of `own` seconds brought to `count` clips of `rated` seconds: each has the mean of those whose middle lies in it,
+/// or, where clips are longer than that, the score of the one that holds its own middle.
+fn of_rated_clips(scores: &[f64], own: f64, rated: f64, count: usize) -> Vec<f64> {
+    let mut sums = vec![(0.0, 0usize); count];
+    for (place, score) in scores.iter().enumerate() {
+        let clip = ((place as f64 + 0.5) * own / rated) as usize;
+        if let Some((sum, seen)) = sums.get_mut(clip) {
+            *sum += score;
+            *seen += 1;
+        }
+    }
+    let lowest = scores.iter().copied().fold(f64::INFINITY, f64::min);
+    let holding = |clip: usize| scores.get(((clip as f64 + 0.5) * rated / own) as usize).copied();
+    let score = |(clip, (sum, seen)): (usize, (f64, usize))| match seen {
+        // A clip that the features do not reach is the last choice: 0 might be the best.
+        0 => holding(clip).unwrap_or(lowest),
+        _ => sum / seen as f64,
+    };
+    sums.into_iter().enumerate().map(score).collect()
 }
 
 /// The best of many, in bounded memory. Equal scores keep the order in which they came.
@@ -132,7 +180,8 @@ pub(crate) fn predictions(
 ) -> Predictions {
     let (mut all, mut own, mut videos) = (Vec::new(), Vec::new(), Vec::new());
     for (truth, found) in truths.iter().zip(found) {
-        let saliency = found.saliency();
+        let saliency = found.saliency(truth);
+        let threshold = if found.in_stretches { threshold.min(MERGED_OVERLAP) } else { threshold };
         let rated = |ranked: Vec<Prediction>| QueryPredictions { saliency: saliency.clone(), ..list(truth, ranked) };
         all.push(rated(moments(truth, found.moments, threshold, options.answers)));
         own.push(rated(moments(truth, found.of_own, threshold, options.answers)));
@@ -143,7 +192,7 @@ pub(crate) fn predictions(
     }
     let tasks = [(Task::Vcmr, all), (Task::Svmr, own), (Task::Vr, videos)];
     let tasks = tasks.into_iter().map(|(task, queries)| TaskPredictions { task, queries }).collect();
-    Predictions { tasks, rows: RowCounts::default(), extra: Extra::default() }
+    Predictions { tasks, ..Predictions::default() }
 }
 
 fn list(truth: &Truth, ranked: Vec<Prediction>) -> QueryPredictions {
@@ -183,19 +232,59 @@ fn ranked_videos(found: Best<(VideoId, f32)>) -> Vec<Prediction> {
 
 #[cfg(test)]
 mod tests {
+    use cuemark_features::FeatureVariant;
+
     use super::*;
 
     #[test]
     fn a_clip_that_two_stretches_hold_has_the_mean_of_their_scores() {
         let mut truth = Truth::bare(cuemark_core::Query { id: "q".into(), text: "a dog".to_owned() });
         truth.video = Some(cuemark_core::Video { id: "v".into(), duration: Some(10.0) });
-        let options = PredictOptions { answers: 1, batch: 1, among: Among::OwnVideo, window: None, variant: None };
+        let options =
+            PredictOptions { answers: 1, batch: 1, among: Among::Own, window: None, variant: FeatureVariant::Seen };
         let mut found = Found::of(&truth, &options);
-        assert_eq!(found.saliency(), None);
-        found.rate_clips(&"v".into(), 0, &[1.0, 2.0, 3.0]);
-        found.rate_clips(&"v".into(), 2, &[5.0, 7.0]);
-        found.rate_clips(&"other".into(), 0, &[9.0; 9]);
-        assert_eq!(found.saliency(), Some(vec![1.0, 2.0, 4.0, 7.0]));
+        assert_eq!(found.saliency(&truth), None);
+        found.rate_clips(&"v".into(), 0, 2.0, &[1.0, 2.0, 3.0]);
+        found.rate_clips(&"v".into(), 2, 2.0, &[5.0, 7.0]);
+        found.rate_clips(&"other".into(), 0, 2.0, &[9.0; 9]);
+        assert_eq!(found.saliency(&truth), Some(vec![1.0, 2.0, 4.0, 7.0]));
+        // People rated stretches of four seconds: two whole ones in ten.
+        let clip_len = cuemark_core::ClipLen::new(4.0).unwrap();
+        truth.highlights = Some(Box::new(cuemark_core::Highlights { clip_len, clips: vec![], ratings: vec![] }));
+        assert_eq!(found.saliency(&truth), Some(vec![1.5, 5.5]));
+    }
+
+    /// The same moment seen in two stretches, and once more shifted by a tenth: one answer; in one stretch all three stay.
+    #[test]
+    fn answers_of_overlapping_stretches_are_merged_by_score() {
+        let mut truth = Truth::bare(cuemark_core::Query { id: "q".into(), text: "a dog".to_owned() });
+        truth.video = Some(cuemark_core::Video { id: "v".into(), duration: Some(1000.0) });
+        let options =
+            PredictOptions { answers: 5, batch: 1, among: Among::Own, window: None, variant: FeatureVariant::Seen };
+        let kept = |in_stretches: bool| {
+            let mut found = Found::of(&truth, &options);
+            if in_stretches {
+                found.note_stretches();
+            }
+            for (start, end, score) in
+                [(100.0, 120.0, 0.6), (100.0, 120.0, 0.9), (102.0, 122.0, 0.8), (300.0, 310.0, 0.5)]
+            {
+                let span = Span::new(start, end).unwrap();
+                found.add(FoundMoment { video: "v".into(), span, score });
+            }
+            let list = predictions(std::slice::from_ref(&truth), vec![found], 1.0, &options);
+            list.tasks[0].queries[0].ranked.iter().map(|answer| answer.span.start()).collect::<Vec<_>>()
+        };
+        assert_eq!(kept(true), [100.0, 300.0]);
+        assert_eq!(kept(false), [100.0, 102.0, 100.0, 300.0]);
+    }
+
+    #[test]
+    fn clip_scores_reach_rated_clips_of_any_length() {
+        assert_eq!(of_rated_clips(&[1.0, 3.0, 5.0, 7.0, 9.0], 1.0, 2.0, 2), [2.0, 6.0]);
+        assert_eq!(of_rated_clips(&[1.0, 3.0], 4.0, 2.0, 4), [1.0, 1.0, 3.0, 3.0]);
+        // Nothing is known of the last clip.
+        assert_eq!(of_rated_clips(&[-1.0, -3.0], 2.0, 1.0, 6)[4..], [-3.0, -3.0]);
     }
 
     #[test]

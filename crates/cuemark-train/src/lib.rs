@@ -4,6 +4,7 @@
 //! and taken up again at any moment; a [`Trained`] model read back from there answers the queries of any split. Models never
 //! score themselves: predictions go through `cuemark-metrics` like everybody else's.
 
+mod average;
 mod batches;
 mod checkpoint;
 mod embed;
@@ -13,6 +14,7 @@ mod first_stage;
 mod footage;
 mod found;
 mod highlights;
+mod kept;
 mod log;
 mod negatives;
 mod predict;
@@ -25,10 +27,11 @@ mod text;
 mod trained;
 mod trainer;
 
+pub use average::Averaging;
 pub use checkpoint::check_checkpoint;
 pub use embed::{EmbeddedMoment, Embedder};
 pub use error::{Result, TrainError};
-pub use examples::OutOfReach;
+pub use examples::{CutQueries, OutOfReach};
 pub use first_stage::FirstStage;
 pub use log::{Begun, Evaluated};
 pub use predict::{Among, PredictOptions, Predicted};

@@ -4,7 +4,7 @@ use cuemark_core::text::{percent, thousands};
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use crate::OutOfReach;
+use crate::{CutQueries, OutOfReach};
 
 /// What a run trains, as it is known before the first step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,6 +15,8 @@ pub struct Begun {
     pub examples: usize,
     /// Training moments that the model cannot meet.
     pub out_of_reach: OutOfReach,
+    /// Training queries of which the model reads only the beginning.
+    pub cut: CutQueries,
     /// Steps of the whole run.
     pub steps: usize,
 }
@@ -22,7 +24,7 @@ pub struct Begun {
 impl Begun {
     /// What a person should read before the first step.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let Self { parameters, examples, out_of_reach, steps } = *self;
+        let Self { parameters, examples, out_of_reach, cut, steps } = *self;
         let [parameters, examples, steps] = [parameters, examples, steps].map(thousands);
         let mut lines = vec![format!("{parameters} parameters, {examples} examples, {steps} steps")];
         if out_of_reach.past_the_end + out_of_reach.too_short > 0 {
@@ -31,6 +33,7 @@ impl Begun {
                 out_of_reach.past_the_end, out_of_reach.moments, out_of_reach.too_short
             ));
         }
+        lines.extend(cut.line());
         lines
     }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use cuemark_core::{Predictions, Progress, Split, Truth, VideoId};
 use cuemark_features::{Durations, FeatureVariant};
 use cuemark_models::{Answer, Batch, Code, Corpus, Proposal, suppress};
+use serde::{Deserialize, Serialize};
 
 use crate::batches::{query_batch, video_batch};
-use crate::examples::{Example, Examples, OutOfReach};
+use crate::examples::{CutQueries, Example, Examples, OutOfReach};
 use crate::footage::{Clips, Footage, Window};
 use crate::found::{Found, FoundMoment, predictions};
 use crate::text::Reader;
@@ -25,18 +26,39 @@ pub struct PredictOptions {
     /// **Seconds** of the stretches that long videos are cut into; `None` lets the model see as much as it can.
     pub window: Option<f64>,
     /// Features shuffled or zeroed, to see what the model makes of the query alone.
-    pub variant: Option<FeatureVariant>,
+    pub variant: FeatureVariant,
 }
 
 /// Where a query is searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Among {
     /// In the video it was written for.
-    OwnVideo,
+    #[default]
+    Own,
     /// In its pool.
     Pool,
-    /// In every video of the split: answers come as lists of moments of all videos, of moments of the query's own, and of videos.
+    // Answers come as lists of moments of all videos, of moments of the query's own, and of videos.
+    /// In every video of the split.
     Split,
+}
+
+impl Among {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Pool => "pool",
+            Self::Split => "split",
+        }
+    }
+}
+
+impl std::fmt::Display for Among {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
 }
 
 /// Answers, and what could not be answered.
@@ -46,6 +68,8 @@ pub struct Predicted {
     pub predictions: Predictions,
     /// Moments that no answer could meet.
     pub out_of_reach: OutOfReach,
+    /// Queries of which the model read only the beginning.
+    pub cut: CutQueries,
 }
 
 /// One stretch of one video that one query is asked of.
@@ -110,20 +134,22 @@ impl Trained {
             Some(first) => Ok(first.videos(truth)?.iter().map(|(video, _)| video.clone()).collect()),
             None => videos_of(truth, options.among, &everywhere),
         };
+        let mut cut = CutQueries::default();
         let mut ranked: Vec<Found> = split.queries.iter().map(|truth| Found::of(truth, options)).collect();
-        match self.model.corpus().filter(|_| first.is_some() || options.among != Among::OwnVideo) {
+        match self.model.corpus().filter(|_| first.is_some() || options.among != Among::Own) {
             Some(corpus) => {
                 self.search(corpus, split, footage, reader, options, first, &asked, &mut ranked, progress)?;
             }
             None => {
                 let examples = Examples::asking(split, reader, &self.vocabulary, asked)?;
                 let examples = if self.model.input().joint { examples.with_words()? } else { examples };
+                cut = footage.cut_queries(&examples, self.model.input().words)?;
                 self.propose(&examples, footage, options, &mut ranked, progress)?;
             }
         }
-        let out_of_reach = self.reach(split, footage)?;
+        let out_of_reach = self.reach(split, footage, options)?;
         let threshold = self.model.nms().unwrap_or(1.0);
-        Ok(Predicted { predictions: predictions(&split.queries, ranked, threshold, options), out_of_reach })
+        Ok(Predicted { predictions: predictions(&split.queries, ranked, threshold, options), out_of_reach, cut })
     }
 
     /// Every query against one video at a time.
@@ -138,6 +164,9 @@ impl Trained {
         let mut asks = Vec::with_capacity(examples.list.len());
         for (position, example) in examples.list.iter().enumerate() {
             let windows = footage.windows(&examples.videos[example.video], options.window)?;
+            if windows.len() > 1 {
+                ranked[example.truth].note_stretches();
+            }
             asks.extend(windows.into_iter().map(|window| Ask { example: position, window }));
         }
         progress.announce(asks.len());
@@ -158,7 +187,8 @@ impl Trained {
             for (((ask, example), clips), proposals) in chunk.iter().zip(&list).zip(&clips).zip(answers.proposals) {
                 let found = &mut ranked[example.truth];
                 if let Some(scores) = saliency.next() {
-                    found.rate_clips(video(ask), ask.window.first, &scores);
+                    let seconds = clips.covered / clips.visual.rows().max(1) as f64;
+                    found.rate_clips(video(ask), ask.window.first, seconds, &scores);
                 }
                 for proposal in self.kept(&proposals, options) {
                     found.see_video(video(ask), proposal.score);
@@ -238,7 +268,7 @@ impl Trained {
     }
 
     /// Counts the moments of a split that no answer could meet.
-    fn reach(&self, split: &Split, footage: &Footage) -> Result<OutOfReach> {
+    fn reach(&self, split: &Split, footage: &Footage, options: &PredictOptions) -> Result<OutOfReach> {
         let mut counted = Examples {
             videos: Vec::new(),
             list: Vec::new(),
@@ -248,10 +278,12 @@ impl Trained {
         let shortest = 1.0 / self.model.input().resample.rows().max(1) as f64;
         for moment in split.queries.iter().flat_map(Truth::right) {
             // Pools name videos that need not have features when only own videos are searched.
-            let Ok(windows) = footage.windows(&moment.video, None) else { continue };
+            let Ok(windows) = footage.windows(&moment.video, options.window) else { continue };
             let Some(last) = windows.last() else { continue };
             let clips = footage.clips(&moment.video, *last)?;
-            counted.count_reach(moment.span, clips.start + clips.covered, shortest);
+            let seen = counted.count_reach(moment.span, clips.start + clips.covered, shortest);
+            let longest = if windows.len() > 1 { 2.0 * clips.covered } else { f64::INFINITY };
+            counted.out_of_reach.too_long += usize::from(seen && moment.span.len() > longest);
         }
         Ok(counted.out_of_reach)
     }
@@ -260,7 +292,7 @@ impl Trained {
 fn videos_of(truth: &Truth, among: Among, everywhere: &[VideoId]) -> Result<Vec<VideoId>> {
     let lacks = |problem| TrainError::Query { query: truth.query.id.to_string(), problem };
     match among {
-        Among::OwnVideo => {
+        Among::Own => {
             let own = truth.video.as_ref().map(|video| &video.id);
             let own = own.or_else(|| truth.right().next().map(|moment| &moment.video));
             own.map(|video| vec![video.clone()]).ok_or_else(|| lacks("names no video to search in"))

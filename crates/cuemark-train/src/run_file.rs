@@ -10,7 +10,7 @@ use cuemark_tensor::optim::Clip;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::{Result, Schedule, TrainError};
+use crate::{Averaging, Result, Schedule, TrainError};
 
 /// A run file, checked. Unknown keys are errors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -138,6 +138,9 @@ pub struct StageConfig {
     /// How the rate changes. Default: constant
     #[serde(default)]
     pub schedule: Schedule,
+    /// Judges and keeps an average of the weights; left out: the weights themselves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average: Option<Averaging>,
 }
 
 /// How steps are made from gradients.
@@ -327,13 +330,7 @@ impl RunFile {
     }
 
     fn check(&self, path: &str) -> Result<()> {
-        let stem = Utf8Path::new(&self.data.val).file_stem().unwrap_or(&self.data.val);
-        if stem.split(['-', '_', '.']).any(|part| part.eq_ignore_ascii_case("test")) {
-            return Err(TrainError::ChosenOnTest { path: path.to_owned(), split: self.data.val.clone() });
-        }
-        if self.data.dataset.is_some() && self.data.root.is_none() {
-            return Err(fault(path, "`data.root` is missing: where is the dataset?"));
-        }
+        self.data.check(path)?;
         if self.data.features.is_none() && self.data.dataset.as_deref() != Some("world") {
             return Err(fault(path, "`data.features` is missing: where are the clip features?"));
         }
@@ -361,6 +358,9 @@ impl RunFile {
             if let [(one, _), (other, _), ..] = said[..] {
                 return Err(fault(path, &format!("`{one}` and `{other}` cannot both hold")));
             }
+            if let Some(Averaging { decay }) = stage.average.filter(|average| !(0.0..1.0).contains(&average.decay)) {
+                return Err(fault(path, &format!("`train.average.decay` is {decay}, expected 0 to 1")));
+            }
             if !(0.0..1.0).contains(&stage.momentum) {
                 return Err(fault(path, &format!("`train.momentum` is {}, expected 0 to 1", stage.momentum)));
             }
@@ -381,6 +381,30 @@ impl RunFile {
             model.insert("name".to_owned(), Value::String(self.model.clone()));
         }
         toml::to_string(&table).map_err(|error| fault("run.toml", &error.to_string()))
+    }
+}
+
+impl DataConfig {
+    /// The data that a table describes, for whoever answers without looking at features: `[data]` alone. `path` names it in
+    /// errors.
+    ///
+    /// # Errors
+    /// As [`RunFile::read`], for this section.
+    pub fn from_table(path: &str, table: Table) -> Result<Self> {
+        let data: Self = parse(path, "data", table)?;
+        data.check(path)?;
+        Ok(data)
+    }
+
+    fn check(&self, path: &str) -> Result<()> {
+        let stem = Utf8Path::new(&self.val).file_stem().unwrap_or(&self.val);
+        if stem.split(['-', '_', '.']).any(|part| part.eq_ignore_ascii_case("test")) {
+            return Err(TrainError::ChosenOnTest { path: path.to_owned(), split: self.val.clone() });
+        }
+        if self.dataset.is_some() && self.root.is_none() {
+            return Err(fault(path, "`data.root` is missing: where is the dataset?"));
+        }
+        Ok(())
     }
 }
 
@@ -524,6 +548,16 @@ mod tests {
     }
 
     #[test]
+    fn data_alone_needs_no_features_and_is_checked_alike() {
+        let of = |text: &str| DataConfig::from_table("matrix", text.parse().unwrap());
+        let data = of("dataset = 'world'\nroot = 'w'").unwrap();
+        assert_eq!((data.train.as_str(), data.features), ("train", None));
+        assert!(of("dataset = 'world'").unwrap_err().to_string().contains("`data.root` is missing"));
+        assert!(matches!(of("val = 'test.jsonl'").unwrap_err(), TrainError::ChosenOnTest { .. }));
+        assert!(of("rot = 'w'").unwrap_err().to_string().contains("unknown key `data.rot`"));
+    }
+
+    #[test]
     fn later_overrides_win_and_are_parsed_as_toml() {
         let run =
             read(SMALL, &[over("train.epochs", "7"), over("train.epochs", "9"), over("model.fill", "conv")]).unwrap();
@@ -553,6 +587,8 @@ mod tests {
             let error = read(SMALL, &[over(key, value)]).unwrap_err();
             assert!(error.to_string().contains(key), "{error}");
         }
+        let error = read(SMALL, &[over("train.average", "{ decay = 1.5 }")]).unwrap_err();
+        assert!(error.to_string().contains("train.average.decay"), "{error}");
         for (key, value) in [("train.momentum", "1.5"), ("train.momentum", "0.5"), ("train.clip_value", "-1")] {
             let error = read(SMALL, &[over(key, value)]).unwrap_err();
             assert!(error.to_string().contains(key), "{error}");

@@ -1,10 +1,11 @@
 //! The plain files that a run leaves.
 
 use std::io::Write as _;
+use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::Advice;
-use cuemark_formats::{Overwrite, Source, WholeFile};
+use cuemark_formats::{Files, Overwrite, RealFiles, Source, WholeFile};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -15,12 +16,23 @@ use crate::{Result, RunFile, TrainError};
 #[derive(Debug, Clone)]
 pub struct RunFolder {
     path: Utf8PathBuf,
+    files: Arc<dyn Files>,
 }
 
 impl RunFolder {
     /// The folder at `path`, whether or not it is there.
     pub fn new(path: impl Into<Utf8PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self::on(Arc::new(RealFiles), path)
+    }
+
+    /// As [`RunFolder::new`], written with other file operations.
+    pub fn on(files: Arc<dyn Files>, path: impl Into<Utf8PathBuf>) -> Self {
+        Self { path: path.into(), files }
+    }
+
+    /// What it is written with.
+    pub(crate) fn files(&self) -> &Arc<dyn Files> {
+        &self.files
     }
 
     /// Where it lies.
@@ -61,7 +73,12 @@ impl RunFolder {
         self.path.join("verbs.txt")
     }
 
-    fn run_file(&self) -> Utf8PathBuf {
+    /// What a search needs to know of the data that the run learned from; only where an index keeps a run.
+    pub(crate) fn known(&self) -> Utf8PathBuf {
+        self.path.join("search.json")
+    }
+
+    pub(crate) fn run_file(&self) -> Utf8PathBuf {
         self.path.join("run.toml")
     }
 
@@ -90,18 +107,21 @@ impl RunFolder {
     /// Makes the folder for a new run; what an earlier one left is removed.
     pub(crate) fn create(&self, run: &RunFile) -> Result<()> {
         let checkpoints = self.path.join("checkpoints");
-        std::fs::create_dir_all(&checkpoints)
-            .map_err(|error| self.fault(format!("cannot be made: {error}"), "name a folder that can be written to"))?;
+        let fault = |error| self.fault(format!("cannot be made: {error}"), "name a folder that can be written to");
+        self.files.make_folder(&checkpoints).map_err(fault)?;
         for old in [self.last(), self.best(), self.metrics(), self.predictions()] {
-            match std::fs::remove_file(&old) {
+            match self.files.remove(&old) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                     return Err(self.fault(format!("`{old}` cannot be removed: {error}"), "remove it yourself"));
                 }
                 _ => {}
             }
         }
-        WholeFile::write_all_to(self.run_file(), Overwrite::Force, run.to_toml()?.as_bytes())?;
-        Ok(())
+        // Before the new run file is there: after a power cut an earlier run's checkpoint must not be taken for this one's.
+        for folder in [&checkpoints, &self.path] {
+            self.files.sync_folder(folder).map_err(fault)?;
+        }
+        self.write("run.toml", run.to_toml()?.as_bytes())
     }
 
     /// Refuses to go on with a run under other settings.
@@ -124,9 +144,12 @@ impl RunFolder {
             "os": std::env::consts::OS,
             "arch": std::env::consts::ARCH,
         });
-        let mut file = WholeFile::create(self.path.join("versions.json"), Overwrite::Force)?;
-        file.put_json(&versions)?;
-        Ok(file.finish()?)
+        self.write("versions.json", versions.to_string().as_bytes())
+    }
+
+    /// Puts a file of the folder in the place of an earlier one, whole or not at all.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        Ok(WholeFile::write_all_on(&self.files, self.path.join(name), Overwrite::Force, bytes)?)
     }
 
     /// Adds a line to the log.
@@ -134,9 +157,13 @@ impl RunFolder {
         let write = || -> std::io::Result<()> {
             let mut text = serde_json::to_string(line)?;
             text.push('\n');
-            let mut file = std::fs::OpenOptions::new().create(true).append(true).open(self.metrics())?;
-            // One write, so that a line is there or not.
-            file.write_all(text.as_bytes())
+            let is_new = !self.metrics().exists();
+            let mut file = self.files.append(&self.metrics())?;
+            // One write, so that a line is there or not; and on disk before any later checkpoint, which is resumed from without
+            // saying again what came before it.
+            file.write_all(text.as_bytes())?;
+            file.sync()?;
+            if is_new { self.files.sync_folder(&self.path) } else { Ok(()) }
         };
         write().map_err(|error| self.fault(format!("the log cannot be written: {error}"), "free some space and resume"))
     }
@@ -156,7 +183,7 @@ impl RunFolder {
             }
             Ok(())
         })?;
-        Ok(WholeFile::write_all_to(self.metrics(), Overwrite::Force, kept.as_bytes())?)
+        self.write("metrics.jsonl", kept.as_bytes())
     }
 
     fn fault(&self, problem: String, hint: impl Into<Advice>) -> TrainError {

@@ -16,6 +16,9 @@ pub enum Schedule {
         /// What it is multiplied by. Default: 0.1
         #[serde(default = "tenth")]
         factor: f64,
+        /// Epochs over which it rises to full, by the same part each; constant within an epoch. Default: 0
+        #[serde(default, skip_serializing_if = "is_zero")]
+        warm_up_epochs: usize,
     },
     /// Rises to full over the warm-up, then falls evenly to 0.
     Linear {
@@ -57,6 +60,11 @@ fn tenth() -> f64 {
     0.1
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands out references
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 fn half() -> f64 {
     0.5
 }
@@ -84,8 +92,10 @@ impl Schedule {
         let epochs_done = at.step / at.per_epoch.max(1);
         match self {
             Self::Constant => 1.0,
-            Self::Milestones { epochs, factor } => {
-                factor.powi(epochs.iter().filter(|epoch| **epoch <= epochs_done).count() as i32)
+            Self::Milestones { epochs, factor, warm_up_epochs } => {
+                let fallen = factor.powi(epochs.iter().filter(|epoch| **epoch <= epochs_done).count() as i32);
+                let risen = (epochs_done + 1) as f64 / (*warm_up_epochs).max(1) as f64;
+                fallen * risen.min(1.0)
             }
             Self::Exponential { factor } => factor.powi(epochs_done as i32),
             Self::Plateau { factor, .. } => factor.powi(at.plateaus as i32),
@@ -125,10 +135,18 @@ mod tests {
 
     #[test]
     fn milestones_act_after_their_epoch() {
-        let schedule = Schedule::Milestones { epochs: vec![2, 5], factor: 0.1 };
+        let schedule = Schedule::Milestones { epochs: vec![2, 5], factor: 0.1, warm_up_epochs: 0 };
         assert_eq!(factor(&schedule, 19), 1.0);
         assert_eq!(factor(&schedule, 20), 0.1);
         assert!((factor(&schedule, 50) - 0.01).abs() < 1e-12);
+    }
+
+    /// Ten steps an epoch, UniVTG's way: (epoch + 1) / 4 of the rate in each of the first four, a tenth after the eighth.
+    #[test]
+    fn milestones_may_warm_up_epoch_by_epoch() {
+        let schedule = Schedule::Milestones { epochs: vec![8], factor: 0.1, warm_up_epochs: 4 };
+        let found: Vec<f64> = [0, 9, 10, 29, 30, 79, 80].iter().map(|step| factor(&schedule, *step)).collect();
+        assert_eq!(found, [0.25, 0.25, 0.5, 0.75, 1.0, 1.0, 0.1]);
     }
 
     #[test]

@@ -5,10 +5,30 @@ use cuemark_core::{Progress, Split};
 use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::Source;
 
-use crate::{DataConfig, Result};
+use rustc_hash::FxHashMap;
+
+use crate::{DataConfig, Result, TrainError};
 
 /// The dataset that `cuemark world make` writes.
 const WORLD: &str = "world";
+
+/// Gives every query the clip ratings that the file has of it. The world keeps them beside its splits, in QVHighlights' layout.
+///
+/// # Errors
+/// When the file is about other queries: its ratings would then be of another world.
+fn add_ratings(split: &mut Split, path: &Utf8Path) -> Result<()> {
+    let rated = read_truth(&Source::new(path), None, &ReadOptions::default())?;
+    let mut ratings: FxHashMap<_, _> =
+        rated.queries.into_iter().map(|truth| (truth.query.id, truth.highlights)).collect();
+    for truth in &mut split.queries {
+        truth.highlights = ratings.remove(&truth.query.id).ok_or_else(|| TrainError::Folder {
+            path: path.to_owned(),
+            problem: format!("has no ratings for query `{}` of split `{}`", truth.query.id, split.name),
+            hint: "make the world again: its splits and its ratings are not of one world".into(),
+        })?;
+    }
+    Ok(())
+}
 
 impl DataConfig {
     /// The queries of a split: a file when there is one of that name, else a split of the dataset.
@@ -34,6 +54,12 @@ impl DataConfig {
                 cuemark_data::load(dataset, root, &options, &Progress::new())?.split(name)?.into_owned()
             }
         };
+        if self.dataset.as_deref() == Some(WORLD) {
+            let ratings = root.join("highlights").join(format!("{name}.jsonl"));
+            if ratings.is_file() && root.join("splits").join(format!("{name}.jsonl")).is_file() {
+                add_ratings(&mut split, &ratings)?;
+            }
+        }
         split.name = Utf8Path::new(name).file_stem().unwrap_or(name).to_owned();
         Ok(split)
     }

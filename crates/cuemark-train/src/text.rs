@@ -50,6 +50,19 @@ impl Reader {
         Ok(reader)
     }
 
+    /// A reader of sentences that no file has parsed, for a model that wants `input` and whose phrases have these roles.
+    pub(crate) fn of_roles(input: &Input, roles: Vec<Option<Relation>>) -> Self {
+        let markers = input.text == Text::Tokens;
+        Self { provider: Box::new(ShallowParser), parses: input.parses, phrases: input.phrases, markers, roles }
+    }
+
+    /// The roles that count as phrases, in the order of their numbers.
+    pub(crate) fn roles(&self) -> Vec<Option<Relation>> {
+        let mut roles = self.roles.clone();
+        roles.sort();
+        roles
+    }
+
     fn frequent_roles(&self, train: &[Truth]) -> Result<Vec<Option<Relation>>> {
         let mut counts: FxHashMap<Option<Relation>, usize> = FxHashMap::default();
         for truth in train {

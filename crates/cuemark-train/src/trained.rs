@@ -1,16 +1,17 @@
 //! A model with its words: what training improves and what answers queries.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use cuemark_core::{Advice, Truth, whole_message};
-use cuemark_formats::{Overwrite, Source, WholeFile};
+use cuemark_formats::Source;
 use cuemark_models::layers::WordTable;
 use cuemark_models::{Batch, Given, Model, ModelCard, QueryBatch, registry};
 use cuemark_tensor::{DType, Device, Params, Tensor};
 use cuemark_text::{Vocabulary, WordVectors};
 
 use crate::checkpoint::{self, Seal};
-use crate::footage::Footage;
+use crate::footage::{Footage, Widths};
+use crate::kept::Known;
 use crate::text::{Reader, frequent_verbs};
 use crate::{Result, RunFile, RunFolder, TrainError};
 
@@ -25,6 +26,7 @@ pub struct Trained {
     pub(crate) words: WordTable,
     pub(crate) vocabulary: Vocabulary,
     verbs: Vec<String>,
+    pub(crate) widths: Widths,
     pub(crate) device: Device,
     /// What a person should know about where the weights came from.
     pub note: Option<String>,
@@ -48,22 +50,36 @@ impl Trained {
         Self::open_checkpoint(folder, &path, device)
     }
 
+    /// The weights of a run's best checkpoint by the names of the authors' code, without the word vectors, which are data there;
+    /// neither its data nor its features are needed.
+    ///
+    /// # Errors
+    /// When the folder holds no run, or its checkpoint is damaged or another model's.
+    pub fn weights(folder: &RunFolder) -> Result<BTreeMap<String, Tensor>> {
+        let path = if folder.best().is_file() { folder.best() } else { folder.last() };
+        let run = folder.read_run()?;
+        let (tensors, state, _) = checkpoint::load(&path, &Device::Cpu)?;
+        if state.model != run.model {
+            return Err(other_model(&path, &state.model, &run.model));
+        }
+        let ours = |name: &str| name.starts_with(crate::trainer::OPTIMISER) || name.starts_with(WORD_TABLE);
+        Ok(tensors.into_iter().filter(|(name, _)| !ours(name)).collect())
+    }
+
     /// As [`Trained::open`], from a checkpoint of the folder by name.
     pub(crate) fn open_checkpoint(folder: &RunFolder, path: &camino::Utf8Path, device: &Device) -> Result<Self> {
         let run = folder.read_run()?;
         let (tensors, state, seal) = checkpoint::load(path, device)?;
         if state.model != run.model {
-            let problem = format!("is a checkpoint of `{}`, the run is about `{}`", state.model, run.model);
-            return Err(TrainError::Folder {
-                path: path.to_owned(),
-                problem,
-                hint: "name the folder it came from".into(),
-            });
+            return Err(other_model(path, &state.model, &run.model));
         }
         let vocabulary = Vocabulary::read(&Source::new(folder.vocabulary()))?;
         let verbs = Source::new(folder.verbs()).text()?.lines().map(str::to_owned).collect();
-        let footage = Footage::open(&run.data, HashMap::new())?;
-        let trained = Self::build(run, vocabulary, verbs, &footage, Weights::Checkpoint(tensors), device)?;
+        let widths = match Known::read(folder)? {
+            Some(known) => known.widths,
+            None => Footage::open(&run.data, HashMap::new())?.widths()?,
+        };
+        let trained = Self::build(run, vocabulary, verbs, widths, Weights::Checkpoint(tensors), device)?;
         let note =
             || format!("`{path}` was written before checkpoints had checksums: damage to it would not be noticed");
         Ok(Self { note: (seal == Seal::Missing).then(note), ..trained })
@@ -74,20 +90,20 @@ impl Trained {
         let words: Vec<String> = train.iter().flat_map(|truth| cuemark_text::words_of(&truth.query.text)).collect();
         let vocabulary = Vocabulary::of(&words, run.data.least_count);
         let verbs = frequent_verbs(train, &vocabulary);
-        Self::build(run.clone(), vocabulary, verbs, footage, Weights::Fresh, device)
+        Self::build(run.clone(), vocabulary, verbs, footage.widths()?, Weights::Fresh, device)
     }
 
     /// Keeps the words it knows in its run folder.
     pub(crate) fn write_words(&self, folder: &RunFolder) -> Result<()> {
-        self.vocabulary.write(&folder.vocabulary(), Overwrite::Force)?;
-        Ok(WholeFile::write_all_to(folder.verbs(), Overwrite::Force, self.verbs.join("\n").as_bytes())?)
+        folder.write("vocabulary.txt", (self.vocabulary.words().join("\n") + "\n").as_bytes())?;
+        folder.write("verbs.txt", self.verbs.join("\n").as_bytes())
     }
 
     pub(crate) fn build(
         run: RunFile,
         vocabulary: Vocabulary,
         verbs: Vec<String>,
-        footage: &Footage,
+        widths: Widths,
         weights: Weights,
         device: &Device,
     ) -> Result<Self> {
@@ -98,7 +114,6 @@ impl Trained {
             Weights::Fresh => Params::seeded(run.train.seed, device),
         };
         let words = word_table(&run, &vocabulary, &params, fresh)?;
-        let widths = footage.widths()?;
         let width = match widths.words {
             Some(width) => width,
             None => words.vectors().dims2()?.1,
@@ -118,7 +133,8 @@ impl Trained {
             verbs: verb_vectors,
         };
         let model = (card.build)(&run.settings, &given, params.builder())?;
-        let trained = Self { run, card, model, params, words, vocabulary, verbs, device: device.clone(), note: None };
+        let (device, note) = (device.clone(), None);
+        let trained = Self { run, card, model, params, words, vocabulary, verbs, widths, device, note };
         if fresh {
             trained.load_published()?;
         }
@@ -178,6 +194,17 @@ impl Trained {
         self.params.count()
     }
 }
+
+fn other_model(path: &camino::Utf8Path, found: &str, wanted: &str) -> TrainError {
+    TrainError::Folder {
+        path: path.to_owned(),
+        problem: format!("is a checkpoint of `{found}`, the run is about `{wanted}`"),
+        hint: "name the folder it came from".into(),
+    }
+}
+
+/// What our word table's parameters begin with; the authors' networks are given vectors.
+const WORD_TABLE: &str = "words.";
 
 /// Published vectors as a buffer, or vectors to be trained.
 fn word_table(run: &RunFile, vocabulary: &Vocabulary, params: &Params, fresh: bool) -> Result<WordTable> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cuemark_core::{Predictions, Progress, Rng, Split, Task, Truth};
-use cuemark_features::Prefetch;
+use cuemark_features::{FeatureVariant, Prefetch};
 use cuemark_formats::{Overwrite, PredictionFormat, WholeFile, write_predictions};
 use cuemark_metrics::{Overrides, Plan, evaluate};
 use cuemark_models::{Batch, BatchBy};
@@ -14,6 +14,7 @@ use cuemark_tensor::{DType, Device, Pass, Tensor, set_precision};
 use indexmap::IndexMap;
 use serde_json::json;
 
+use crate::average::Average;
 use crate::batches::Batches;
 use crate::checkpoint::{self, State};
 use crate::examples::Examples;
@@ -120,6 +121,8 @@ struct Session<'a> {
     reader: Reader,
     state: State,
     optimiser: Option<Box<dyn Optimise>>,
+    /// The averaged weights of a stage that keeps them.
+    average: Option<Average>,
     saved: HashMap<String, Tensor>,
     last_save: Instant,
     waited: Duration,
@@ -169,6 +172,7 @@ impl<'a> Session<'a> {
             reader,
             state,
             optimiser: None,
+            average: None,
             saved,
             last_save: Instant::now(),
             waited: Duration::ZERO,
@@ -186,6 +190,7 @@ impl<'a> Session<'a> {
             parameters: self.trained.parameters(),
             examples: self.batches.examples.list.len(),
             out_of_reach: self.batches.examples.out_of_reach,
+            cut: self.batches.footage.cut_queries(&self.batches.examples, self.batches.input.words)?,
             steps,
         };
         begun.lines().into_iter().for_each(|line| progress.say(line));
@@ -224,6 +229,8 @@ impl<'a> Session<'a> {
         let per_epoch = self.per_epoch(&stage);
         let total = stage.epochs * per_epoch;
         self.optimiser = Some(self.optimiser(&stage)?);
+        let begin = |averaging| Average::begin(averaging, &self.trained.params, &self.saved);
+        self.average = stage.average.map(begin).transpose()?;
         self.prepare_negatives()?;
         while self.state.stage_step < total && !self.out_of_patience() {
             if !self.epoch(&stage, per_epoch, total, progress)? {
@@ -265,7 +272,12 @@ impl<'a> Session<'a> {
         let state = &mut self.state;
         (state.stage, state.stage_step) = (state.stage + 1, 0);
         (state.best, state.stale, state.plateaus) = (None, 0, 0);
-        checkpoint::save(&self.options.folder.began(self.state.stage), &self.weights(), &self.state)
+        checkpoint::save(
+            self.options.folder.files(),
+            &self.options.folder.began(self.state.stage),
+            &self.weights(),
+            &self.state,
+        )
     }
 
     /// Runs the rest of the current epoch; `false` when it was stopped.
@@ -298,6 +310,9 @@ impl<'a> Session<'a> {
             let loss = self.step(stage, per_epoch, total, epoch, &batch)?;
             self.stepping += began.elapsed();
             let step = self.state.stage_step;
+            if let Some(average) = self.average.as_mut().filter(|_| step.is_multiple_of(per_epoch)) {
+                average.update(&self.trained.params)?;
+            }
             if step.is_multiple_of(log_every) || step == total {
                 self.log_loss(stage, per_epoch, total)?;
             }
@@ -305,7 +320,7 @@ impl<'a> Session<'a> {
             progress.remark(format!("loss {loss:.4}, {throughput:.0} queries/s"));
             let stopped = progress.advance(1).is_err();
             if step.is_multiple_of(evaluate_every) || step == total {
-                let evaluated = self.evaluate(stage, per_epoch)?;
+                let evaluated = self.evaluate_averaged(stage, per_epoch)?;
                 progress.say(evaluated.line());
                 self.save_last()?;
                 if self.out_of_patience() {
@@ -387,6 +402,18 @@ impl<'a> Session<'a> {
         Ok(optimiser)
     }
 
+    /// As [`Session::evaluate`], with the averaged weights where the stage keeps an average.
+    fn evaluate_averaged(&mut self, stage: &StageConfig, per_epoch: usize) -> Result<Evaluated> {
+        if let Some(average) = &mut self.average {
+            average.exchange(&self.trained.params)?;
+        }
+        let evaluated = self.evaluate(stage, per_epoch);
+        if let Some(average) = &mut self.average {
+            average.exchange(&self.trained.params)?;
+        }
+        evaluated
+    }
+
     /// Answers and scores the validation split, and keeps the weights if they are the best so far.
     fn evaluate(&mut self, stage: &StageConfig, per_epoch: usize) -> Result<Evaluated> {
         let eval = &self.run.eval;
@@ -396,9 +423,15 @@ impl<'a> Session<'a> {
         } else if self.val.queries.iter().all(|truth| truth.pool.is_some()) {
             Among::Pool
         } else {
-            Among::OwnVideo
+            Among::Own
         };
-        let options = PredictOptions { answers: eval.answers, batch: eval.batch, among, window: None, variant: None };
+        let options = PredictOptions {
+            answers: eval.answers,
+            batch: eval.batch,
+            among,
+            window: None,
+            variant: FeatureVariant::Seen,
+        };
         // An evaluation is not stopped half way: the checkpoint after it must hold its score.
         let predicted = self.trained.answer(&self.val, &self.val_footage, &self.reader, &options, &Progress::new())?;
         let metrics = score(metrics, &self.val.queries, &predicted.predictions)?;
@@ -411,7 +444,7 @@ impl<'a> Session<'a> {
         }
         if best {
             (state.best, state.best_step) = (Some(score), state.step);
-            checkpoint::save(&self.options.folder.best(), &self.weights(), &self.state)?;
+            checkpoint::save(self.options.folder.files(), &self.options.folder.best(), &self.weights(), &self.state)?;
             self.write_predictions(&predicted.predictions)?;
         }
         let evaluated = Evaluated {
@@ -427,7 +460,8 @@ impl<'a> Session<'a> {
     }
 
     fn write_predictions(&self, predictions: &Predictions) -> Result<()> {
-        let mut file = WholeFile::create(self.options.folder.predictions(), Overwrite::Force)?;
+        let folder = &self.options.folder;
+        let mut file = WholeFile::create_on(folder.files(), folder.predictions(), Overwrite::Force)?;
         write_predictions(predictions, PredictionFormat::Cuemark, &mut file)?;
         Ok(file.finish()?)
     }
@@ -454,14 +488,15 @@ impl<'a> Session<'a> {
         if let Some(optimiser) = self.optimiser.as_ref().filter(|_| self.state.stage_step > 0) {
             tensors.extend(optimiser.state()?.into_iter().map(|(name, tensor)| (format!("{OPTIMISER}{name}"), tensor)));
         }
-        checkpoint::save(&self.options.folder.last(), &tensors, &self.state)?;
+        tensors.extend(self.average.iter().filter(|_| self.state.stage_step > 0).flat_map(Average::state));
+        checkpoint::save(self.options.folder.files(), &self.options.folder.last(), &tensors, &self.state)?;
         self.last_save = Instant::now();
         Ok(())
     }
 }
 
 /// What the optimiser's tensors begin with in a checkpoint.
-const OPTIMISER: &str = "optimiser.";
+pub(crate) const OPTIMISER: &str = "optimiser.";
 
 /// The metrics of answers, fractions, by name.
 fn score(

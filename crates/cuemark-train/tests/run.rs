@@ -3,6 +3,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Advise as _, Dialect, Progress};
+use cuemark_features::FeatureVariant;
 use cuemark_formats::Overwrite;
 use cuemark_tensor::Device;
 use cuemark_train::{
@@ -106,7 +107,8 @@ fn a_run_leaves_every_file_and_its_predictions_score_what_it_says() {
     // The best checkpoint, read back, answers the validation split as it did while training.
     let trained = Trained::open(&RunFolder::new(folder.clone()), &Device::Cpu).unwrap();
     let split = trained.run.data.split("val").unwrap();
-    let options = PredictOptions { answers: 10, batch: 5, among: Among::OwnVideo, window: None, variant: None };
+    let options =
+        PredictOptions { answers: 10, batch: 5, among: Among::Own, window: None, variant: FeatureVariant::Seen };
     let predicted = trained.predict(&split, &options, &Progress::new()).unwrap();
     let mut file = cuemark_formats::WholeFile::create(scene.path("again.jsonl"), Overwrite::Never).unwrap();
     cuemark_formats::write_predictions(&predicted.predictions, cuemark_formats::PredictionFormat::Cuemark, &mut file)
@@ -211,7 +213,8 @@ fn long_videos_are_searched_in_stretches() {
     scene.train(&scene.run(&[("train.epochs", "1")]).unwrap(), "run").unwrap();
     let trained = Trained::open(&RunFolder::new(scene.path("run")), &Device::Cpu).unwrap();
     let split = trained.run.data.split("test-iid").unwrap();
-    let options = PredictOptions { answers: 20, batch: 7, among: Among::OwnVideo, window: Some(10.0), variant: None };
+    let options =
+        PredictOptions { answers: 20, batch: 7, among: Among::Own, window: Some(10.0), variant: FeatureVariant::Seen };
     let predicted = trained.predict(&split, &options, &Progress::new()).unwrap();
     let lists = &predicted.predictions.tasks[0].queries;
     assert_eq!(lists.len(), split.queries.len());
@@ -236,7 +239,8 @@ fn pools_are_searched_pair_by_pair_when_a_model_cannot_do_better() {
     let pool: Vec<_> = split.videos.iter().map(|video| video.id.clone()).collect();
     split.queries.truncate(3);
     split.queries.iter_mut().for_each(|truth| truth.pool = Some(pool.clone()));
-    let options = PredictOptions { answers: 100, batch: 7, among: Among::Pool, window: None, variant: None };
+    let options =
+        PredictOptions { answers: 100, batch: 7, among: Among::Pool, window: None, variant: FeatureVariant::Seen };
     let predicted = trained.predict(&split, &options, &Progress::new()).unwrap();
     for list in &predicted.predictions.tasks[0].queries {
         assert!(list.ranked.is_sorted_by(|a, b| a.score >= b.score));

@@ -7,7 +7,10 @@ use cuemark_formats::{Source, cuemark_jsonl};
 use serde::{Deserialize, Serialize};
 
 use crate::make::WorldReport;
-use crate::{AuditFigure, GradeAgreement, PoolQuality, Result, SPLITS, WorldLog, layout, oracle, quality, relevance};
+use crate::{
+    AuditFigure, GradeAgreement, PoolQuality, RatingQuality, Result, SPLITS, WorldLog, layout, oracle, quality,
+    rating_quality, relevance,
+};
 
 /// What an audit found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +27,9 @@ pub struct AuditReport {
     pub pools: PoolQuality,
     /// The world's own grades, measured as anybody else's would be.
     pub graded: GradeAgreement,
+    /// Its clip ratings against the log; worlds of before have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratings: Option<RatingQuality>,
 }
 
 /// How far apart the normalised moments of two splits lie.
@@ -76,7 +82,9 @@ pub fn audit(world: &Utf8Path) -> Result<AuditReport> {
     }));
     let pools = quality::pool_quality(&log, &read(world.join(layout::POOLS))?.queries)?;
     let graded = quality::grade_agreement(&log, &read(world.join(layout::GRADED))?.queries)?;
-    Ok(AuditReport { manifest, faults, locations, oracle, pools, graded })
+    let (ratings, wrong) = rating_quality::rating_quality(world, &log)?;
+    faults.extend(wrong);
+    Ok(AuditReport { manifest, faults, locations, oracle, pools, graded, ratings })
 }
 
 fn count_faults(manifest: &WorldReport, splits: &[Split]) -> Vec<String> {

@@ -25,6 +25,11 @@ pub(crate) fn split_path(world: &Utf8Path, split: &str) -> Utf8PathBuf {
     world.join("splits").join(format!("{split}.jsonl"))
 }
 
+/// The file of one split's clip ratings.
+pub(crate) fn ratings_path(world: &Utf8Path, split: &str) -> Utf8PathBuf {
+    world.join("highlights").join(format!("{split}.jsonl"))
+}
+
 /// The videos of each split, as numbers from 0; no split is empty when there are eight videos.
 pub(crate) fn split_ranges(videos: usize) -> [std::ops::Range<usize>; 4] {
     let sizes = SHARES.map(|share| ((videos as f64 * share).round() as usize).max(1));

@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::films::{self, SplitFilms};
 use crate::queries::Asked;
+use crate::raters::RatedQuery;
 use crate::render::FPS;
 use crate::{
-    Camera, Film, Frame, Meaning, Reels, Result, WorldError, WorldOptions, graded, hearing, layout, mp4, pools,
+    Camera, Film, Frame, Meaning, Reels, Result, WorldError, WorldOptions, graded, hearing, layout, mp4, pools, raters,
 };
 
 /// The layout of a world's folder; another number means another layout.
@@ -37,6 +38,19 @@ pub struct SplitCount {
     pub videos: usize,
     /// Its queries.
     pub queries: usize,
+}
+
+/// What the raters did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RatingCount {
+    /// How many there are.
+    pub raters: usize,
+    /// Seconds of a rated clip.
+    pub clip_seconds: f64,
+    /// How far they are from what a clip shows, in grades.
+    pub disagreement: f64,
+    /// Clips they rated, over all splits.
+    pub clips: usize,
 }
 
 /// What was made; the manifest holds the same.
@@ -64,6 +78,9 @@ pub struct WorldReport {
     pub graded: usize,
     /// Queries of `pools.jsonl`.
     pub pools: usize,
+    /// What stands in `highlights/`; worlds of before have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratings: Option<RatingCount>,
 }
 
 /// Makes a world in the folder `out`; `progress` counts videos.
@@ -129,6 +146,12 @@ fn write_texts(options: &WorldOptions, out: &Utf8Path, splits: &[SplitFilms; 4])
     write_truths(&out.join(layout::GRADED), &truths(&graded))?;
     write_truths(&out.join(layout::GRADED_VAL), &truths(&graded_val))?;
     write_truths(&out.join(layout::POOLS), &pools)?;
+    let mut rated_clips = 0;
+    for split in splits {
+        let rated = raters::rate(split, options);
+        rated_clips += rated.iter().map(RatedQuery::clips).sum::<usize>();
+        write_lines(&layout::ratings_path(out, split.name), rated.iter())?;
+    }
 
     let every = || splits.iter().flat_map(SplitFilms::asked).chain(&graded).chain(&graded_val);
     let films = || splits.iter().flat_map(SplitFilms::only_films);
@@ -157,6 +180,12 @@ fn write_texts(options: &WorldOptions, out: &Utf8Path, splits: &[SplitFilms; 4])
         words: words.len(),
         graded: graded.len(),
         pools: pools.len(),
+        ratings: Some(RatingCount {
+            raters: raters::RATERS,
+            clip_seconds: raters::CLIP_SECONDS,
+            disagreement: options.disagreement,
+            clips: rated_clips,
+        }),
     })
 }
 

@@ -18,7 +18,7 @@ pub enum Reels {
 
 /// What kind of world to make. The same options always give the same world.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct WorldOptions {
     /// Number of videos over all splits, 8 to 200 000. Default: 2000
     pub videos: usize,
@@ -36,11 +36,24 @@ pub struct WorldOptions {
     pub vocabulary: usize,
     /// Standard deviation of the camera's noise, as a fraction of white, 0 to 0.3. Default: 0.03
     pub noise: f64,
+    /// How far raters of clips are from what a clip shows, as a standard deviation in grades, 0 (never) to 4. Default: 0.7
+    #[serde(default = "disagreement", skip_serializing_if = "is_usual_disagreement")]
+    pub disagreement: f64,
     /// Whether video files are written. Default: none
     pub reels: Reels,
     /// What to do when a finished world is there already; an unfinished one of the same options is always resumed.
     #[serde(skip)]
     pub overwrite: Overwrite,
+}
+
+fn disagreement() -> f64 {
+    0.7
+}
+
+/// The usual one is not written: recipes of features hold the options, and those of worlds that were made before there were raters
+/// must stay what they are.
+fn is_usual_disagreement(value: &f64) -> bool {
+    *value == disagreement()
 }
 
 impl Default for WorldOptions {
@@ -54,6 +67,7 @@ impl Default for WorldOptions {
             overlong: 0.1,
             vocabulary: 3,
             noise: 0.03,
+            disagreement: disagreement(),
             reels: Reels::None,
             overwrite: Overwrite::Never,
         }
@@ -78,7 +92,8 @@ impl WorldOptions {
         within("bias", self.bias, 0.0, 1.0)?;
         within("overlong", self.overlong, 0.0, 1.0)?;
         within("vocabulary", self.vocabulary as f64, 1.0, 4.0)?;
-        within("noise", self.noise, 0.0, 0.3)
+        within("noise", self.noise, 0.0, 0.3)?;
+        within("disagreement", self.disagreement, 0.0, 4.0)
     }
 }
 
@@ -92,6 +107,19 @@ mod tests {
         let bad = WorldOptions { bias: 1.5, ..WorldOptions::default() };
         assert_eq!(bad.check().unwrap_err().to_string(), "`bias`: 1.5 is not between 0 and 1");
         assert!(WorldOptions { noise: f64::NAN, ..WorldOptions::default() }.check().is_err());
+        assert!(WorldOptions { disagreement: -0.1, ..WorldOptions::default() }.check().is_err());
         assert!(WorldOptions { videos: 0, ..WorldOptions::default() }.check().is_err());
+    }
+
+    /// The options stand in the recipe of every world's features; a new knob must not make old ones foreign.
+    #[test]
+    fn a_usual_world_is_written_as_it_was_before_there_were_raters() {
+        let usual = serde_json::to_string(&WorldOptions::default()).unwrap();
+        let before = "{\"videos\":2000,\"seed\":0,\"length\":32.0,\"events\":6,\"bias\":0.8,\"overlong\":0.1,\
+                      \"vocabulary\":3,\"noise\":0.03,\"reels\":\"none\"}";
+        assert_eq!(usual, before);
+        assert_eq!(serde_json::from_str::<WorldOptions>(before).unwrap(), WorldOptions::default());
+        let apart = WorldOptions { disagreement: 1.5, ..WorldOptions::default() };
+        assert_eq!(serde_json::from_str::<WorldOptions>(&serde_json::to_string(&apart).unwrap()).unwrap(), apart);
     }
 }

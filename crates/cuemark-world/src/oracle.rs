@@ -4,7 +4,7 @@ use camino::Utf8Path;
 use cuemark_core::{Extra, Prediction, Predictions, QueryPredictions, RowPolicy, Truth};
 use cuemark_formats::{Source, cuemark_jsonl};
 
-use crate::{Result, WorldLog, layout, relevance};
+use crate::{Result, WorldLog, layout, raters, relevance};
 
 /// Moments that do not answer in full are listed after those that do, up to this many in all.
 const LISTED: usize = 100;
@@ -46,7 +46,10 @@ pub(crate) fn answer(log: &WorldLog, truths: &[Truth]) -> Result<Predictions> {
             span,
             score: Some(score),
         });
-        Ok(QueryPredictions { query: query.clone(), ranked: ranked.collect(), saliency: None, extra: Extra::default() })
+        // What every clip of its own video shows: raters who agreed would say the same.
+        let own = truth.video.as_ref().map(|video| log.film(query, &video.id)).transpose()?;
+        let saliency = own.map(|film| raters::visible(meaning, film));
+        Ok(QueryPredictions { query: query.clone(), ranked: ranked.collect(), saliency, extra: Extra::default() })
     });
     Ok(Predictions::any(answers.collect::<Result<_>>()?))
 }

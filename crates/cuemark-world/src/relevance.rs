@@ -35,6 +35,16 @@ pub fn answers(meaning: &Meaning, film: &Film) -> Vec<Span> {
     spans
 }
 
+/// The events that full answers are made of: one, or two where the meaning asks for one *and then* the other.
+pub(crate) fn answering<'a>(meaning: &Meaning, film: &'a Film) -> Vec<&'a Event> {
+    let alone = film.events.iter().filter(|event| single(meaning, film, event).level == FULL);
+    let both = film.events.iter().filter_map(|first| {
+        let second = second_of(meaning, film, first)?;
+        (content(meaning, film, first) == FULL).then_some([first, second])
+    });
+    alone.chain(both.flatten()).collect()
+}
+
 /// Every moment of a film that somebody might have marked: each event, and any two of one actor in a row.
 pub fn moments(film: &Film) -> Vec<Span> {
     let pairs = film.events.iter().flat_map(|first| {
@@ -97,11 +107,16 @@ fn single(meaning: &Meaning, film: &Film, event: &Event) -> Action {
 
 /// `first` and what follows it as an answer to *and then*.
 fn double(meaning: &Meaning, film: &Film, first: &Event) -> Option<Action> {
-    let Some(Also::Then(second)) = meaning.also else { return None };
-    let is_second = |event: &&Event| event.verb == second && follows(first, event);
-    let second = film.events.iter().find(is_second).filter(|_| first.verb == meaning.verb)?;
+    let second = second_of(meaning, film, first)?;
     let span = hull(first.span, second.span)?;
     Some(Action { span, halves: Some([first.span, second.span]), level: content(meaning, film, first) })
+}
+
+/// What *and then* asks for after `first`, where the film has it.
+fn second_of<'a>(meaning: &Meaning, film: &'a Film, first: &Event) -> Option<&'a Event> {
+    let Some(Also::Then(second)) = meaning.also else { return None };
+    let is_second = |event: &&Event| event.verb == second && follows(first, event);
+    film.events.iter().find(is_second).filter(|_| first.verb == meaning.verb)
 }
 
 /// Whether `second` is what the actor of `first` does next, without much of a pause.

@@ -135,17 +135,26 @@ fn perform(event: &Event, before: Pose, done: f64, seconds: f64) -> Pose {
             pose.place.y -= 9.0 * 4.0 * phase * (1.0 - phase);
         }
         Verb::Grow => {
-            // Up for most of the time, then back to its own size.
-            let swell = if done < 0.8 { done / 0.8 } else { (1.0 - done) / 0.2 };
-            pose.radius *= 1.0 + 0.8 * swell.max(0.0);
+            pose.radius *= 1.0 + 0.8 * swell(done);
         }
     }
     pose
 }
 
+/// How far somebody has grown after `done` (0 to 1) of it, 0 to 1: up for most of the time, then back to its own size.
+pub(crate) fn swell(done: f64) -> f64 {
+    let swell = if done < 0.8 { done / 0.8 } else { (1.0 - done) / 0.2 };
+    swell.max(0.0)
+}
+
+/// Whether the two of a meeting stand side by side after `done` (0 to 1) of it.
+pub(crate) fn have_met(done: f64) -> bool {
+    done >= 0.6
+}
+
 /// Both sides of a meeting rock sideways once they have met.
 fn sway(done: f64, time: f64) -> f64 {
-    if done < 0.6 { 0.0 } else { 1.6 * (TAU * 0.8 * time).sin() }
+    if have_met(done) { 1.6 * (TAU * 0.8 * time).sin() } else { 0.0 }
 }
 
 fn between(from: Place, to: Place, done: f64) -> Place {

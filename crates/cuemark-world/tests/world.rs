@@ -106,6 +106,31 @@ fn features_cover_every_video_at_every_strength() {
 }
 
 #[test]
+fn clips_are_rated_and_ratings_of_other_clips_are_found_out() {
+    let (_guard, world) = folder();
+    let report = make(&WorldOptions { disagreement: 0.0, ..small() }, &world, &Progress::new()).unwrap();
+    let counted = report.ratings.unwrap();
+    let found = audit(&world).unwrap();
+    let quality = found.ratings.unwrap();
+    assert_eq!((quality.clips, quality.off, quality.apart), (counted.clips, 0.0, 0.0));
+    assert!(found.faults.is_empty() && quality.clips > 400, "{:?}", found.faults);
+
+    let path = world.join("highlights/val.jsonl");
+    let spoiled =
+        std::fs::read_to_string(&path).unwrap().replacen("\"relevant_clip_ids\":[", "\"relevant_clip_ids\":[99,", 1);
+    std::fs::write(&path, spoiled).unwrap();
+    let faults = audit(&world).unwrap().faults;
+    assert!(faults.len() == 1 && faults[0].contains("ratings of other clips"), "{faults:?}");
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(audit(&world).unwrap().ratings, None, "a world of before has none");
+
+    let apart = WorldOptions { disagreement: 1.0, ..small() };
+    make(&WorldOptions { overwrite: Overwrite::Force, ..apart }, &world, &Progress::new()).unwrap();
+    let quality = audit(&world).unwrap().ratings.unwrap();
+    assert!(quality.off > 0.3 && quality.apart > 0.5, "{quality:?}");
+}
+
+#[test]
 fn parses_cover_every_query_and_spell_it() {
     let (_guard, world) = folder();
     make(&small(), &world, &Progress::new()).unwrap();

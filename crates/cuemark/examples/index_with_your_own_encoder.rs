@@ -46,7 +46,11 @@ impl Encoder for Words {
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
-    let folder = Utf8PathBuf::try_from(folder.path().join("index"))?;
+    index_with_your_own_encoder(Utf8PathBuf::try_from(folder.path().join("index"))?)
+}
+
+/// Makes the index in `folder` and asks it.
+pub fn index_with_your_own_encoder(folder: Utf8PathBuf) -> std::result::Result<(), Box<dyn std::error::Error>> {
     let index = Index::create(&EngineUrl::File(folder), Box::new(Words), Overwrite::Never)?;
     for name in ["red-ball", "blue-box"] {
         let id = VideoId::new(name);

@@ -13,8 +13,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [name, root] = arguments.as_slice() else {
         return Err("usage: read_a_dataset NAME FOLDER".into());
     };
+    read_a_dataset(name, Utf8Path::new(root))
+}
+
+/// Reads the dataset called `name` from `root`.
+pub fn read_a_dataset(name: &str, root: &Utf8Path) -> Result<(), Box<dyn std::error::Error>> {
     // The card knows the published counts, where the files come from and under which licence.
-    let dataset = load(find(name)?, Utf8Path::new(root), &ReadOptions::default(), &Progress::new())?;
+    let dataset = load(find(name)?, root, &ReadOptions::default(), &Progress::new())?;
     let all = dataset.all();
     println!("{}: {} queries on {} videos", name, all.queries.len(), all.videos.len());
     if let Some(first) = all.queries.first() {

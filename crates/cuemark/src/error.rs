@@ -1,12 +1,20 @@
 //! Why a request could not be carried out.
 
+use cuemark_bench::BenchError;
 use cuemark_core::{Advice, Advise, Stopped};
 use cuemark_data::DataError;
+use cuemark_encoders::EncodeError;
 use cuemark_features::FeatureError;
-use cuemark_formats::{ReadError, UnknownFormat};
+use cuemark_formats::{ReadError, UnknownFormat, UnknownParser};
+use cuemark_media::MediaError;
 use cuemark_metrics::EvalError;
+use cuemark_protocols::ProtocolError;
 use cuemark_search::SearchError;
 use cuemark_tensor::UnknownDevice;
+use cuemark_text::TextError;
+use cuemark_text::similarity::SimilarityError;
+use cuemark_train::TrainError;
+use cuemark_world::WorldError;
 
 /// The result of a request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -21,6 +29,9 @@ pub enum Error {
     /// The name of a prediction layout.
     #[error(transparent)]
     Format(#[from] UnknownFormat),
+    /// The parser of free-text answers.
+    #[error(transparent)]
+    Parser(#[from] UnknownParser),
     /// A dataset or a truth file.
     #[error(transparent)]
     Data(#[from] DataError),
@@ -30,12 +41,46 @@ pub enum Error {
     /// Clip features.
     #[error(transparent)]
     Features(#[from] FeatureError),
+    /// An encoder or its weights.
+    #[error(transparent)]
+    Encode(Box<EncodeError>),
+    /// A video file, or the programs that read it.
+    #[error(transparent)]
+    Media(#[from] MediaError),
+    /// A protocol or a baseline.
+    #[error(transparent)]
+    Protocol(Box<ProtocolError>),
+    /// A run, or the model that it trained.
+    #[error(transparent)]
+    Train(Box<TrainError>),
+    /// Sentences that could not be rewritten.
+    #[error(transparent)]
+    Text(#[from] TextError),
+    /// Sentences that could not be compared.
+    #[error(transparent)]
+    Similarity(#[from] SimilarityError),
+    /// A world.
+    #[error(transparent)]
+    World(Box<WorldError>),
+    /// A study or a report.
+    #[error(transparent)]
+    Bench(Box<BenchError>),
     /// An index or its encoder.
     #[error(transparent)]
     Search(#[from] SearchError),
     /// The name of a device.
     #[error(transparent)]
     Device(#[from] UnknownDevice),
+    /// Predictions do not belong to the truth they were to be scored against.
+    #[error("{file}: {problem}")]
+    Mismatch {
+        /// The predictions.
+        file: String,
+        /// What was looked for and what was found.
+        problem: String,
+        /// What to do.
+        advice: Advice,
+    },
     /// A setting of the request says what cannot be.
     #[error("`{setting}`: {problem}")]
     Setting {
@@ -59,10 +104,28 @@ pub enum Error {
     Stopped(#[from] Stopped),
 }
 
+/// The largest are boxed: every request's result would carry their size.
+macro_rules! boxed {
+    ($($case:ident: $error:ty),+ $(,)?) => {
+        $(impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::$case(Box::new(error))
+            }
+        })+
+    };
+}
+
+boxed!(Bench: BenchError, Encode: EncodeError, Protocol: ProtocolError, Train: TrainError, World: WorldError);
+
 impl Error {
     /// A setting that cannot be.
     pub fn setting(setting: &'static str, problem: impl Into<String>) -> Self {
         Self::Setting { setting, problem: problem.into(), advice: None }
+    }
+
+    /// Nothing to do it with.
+    pub fn nothing(problem: impl Into<String>) -> Self {
+        Self::Nothing { problem: problem.into(), advice: None }
     }
 
     /// The same with advice.
@@ -80,12 +143,22 @@ impl Advise for Error {
         match self {
             Self::Read(error) => error.advice(),
             Self::Format(error) => error.advice(),
+            Self::Parser(error) => error.advice(),
             Self::Data(error) => error.advice(),
             Self::Eval(error) => error.advice(),
             Self::Features(error) => error.advice(),
+            Self::Encode(error) => error.advice(),
+            Self::Media(error) => error.advice(),
+            Self::Protocol(error) => error.advice(),
+            Self::Train(error) => error.advice(),
+            Self::Text(error) => error.advice(),
+            Self::Similarity(error) => error.advice(),
+            Self::World(error) => error.advice(),
             Self::Search(error) => error.advice(),
+            Self::Bench(error) => error.advice(),
             Self::Device(error) => error.advice(),
             Self::Setting { advice, .. } | Self::Nothing { advice, .. } => advice.clone(),
+            Self::Mismatch { advice, .. } => Some(advice.clone()),
             Self::Stopped(_) => None,
         }
     }

@@ -3,39 +3,101 @@
 //! | you want to | request | answer |
 //! | --- | --- | --- |
 //! | score a prediction file | [`Score`] | [`Scored`] |
-//! | know whether one file is better than another | [`Compare`] | [`Compared`] |
-//! | make a collection of videos searchable | [`CreateIndex`], [`AddVideos`], [`RemoveVideos`] | [`CreatedIndex`], [`AddedVideos`], [`RemovedVideos`] |
 //! | find the moments that a sentence describes | [`Ask`] | [`Found`] |
+//! | make a collection of videos searchable | [`CreateIndex`], [`AddVideos`], [`RemoveVideos`] | [`CreatedIndex`], [`AddedVideos`], [`RemovedVideos`] |
 //! | keep an index sound and small | [`DescribeIndex`], [`VerifyIndex`], [`CompactIndex`], [`SalvageIndex`] | [`DescribedIndex`], [`VerifiedIndex`], [`CompactedIndex`], [`Salvaged`] |
+//! | turn videos into clip features | [`Extract`] | [`ExtractedFeatures`] |
+//! | train a model | [`Train`] | [`TrainedRun`] |
+//! | let a model, or a guess that sees no video, answer queries | [`Predict`] | [`WrittenPredictions`] |
+//! | know whether a published checkpoint is one of a method | [`LoadCheckpoint`] | [`LoadedCheckpoint`] |
+//! | open a trained model in PyTorch | [`ExportModel`] | [`ExportedModel`] |
+//! | run a whole study of models, features and seeds | [`RunStudy`] | [`RanStudy`] |
+//! | know whether one file is better than others | [`Compare`] | [`Compared`] |
+//! | write a file in another layout, or for another program | [`Convert`] | [`Converted`] |
+//! | look at your own annotations | [`CheckFile`] | [`CheckedFile`] |
+//! | report on prediction files | [`ReportFiles`] | [`ReportedFiles`] |
+//! | make splits that expose bias, and look at any | [`MakeSplits`], [`AuditSplits`] | [`WrittenSplits`], [`AuditedSplits`] |
+//! | make pools in which a query has several right answers | [`MakePools`] | [`WrittenPools`] |
+//! | rewrite queries to see what a model makes of their words | [`RewriteQueries`] | [`VariantReport`](cuemark_text::variants::VariantReport) |
+//! | hold our protocols against a world whose truth is known | [`AuditWorld`] | [`AuditedWorld`] |
 //!
 //! Every request has defaults, can be written as JSON or TOML (`serde`) and, with the feature `clap`, filled from a
 //! command line. `run` takes a [`Progress`], through which long work can be watched and stopped. Errors carry
 //! [`Advice`](cuemark_core::Advice) that each front end says in its own words.
 //!
 //! The program, the Python package and the server are skins over this crate: they fill a request and print an answer.
-//! The libraries below it are there for whoever needs more than the verbs: `cuemark_metrics` to score lists in memory,
-//! `cuemark_data` for the readers, `cuemark_models` for the networks.
+//!
+//! # What has no request
+//!
+//! What is one call of a library function is called there: filming a world (`cuemark_world::make` with its `WorldOptions`),
+//! reading, checking and describing a dataset (`cuemark_data::{load, check, stats}`), looking at a store of features or converting
+//! one (`cuemark_features::{survey, compare, convert}`), parsing sentences (`cuemark_text::shallow_parse`), ratings and their
+//! consensus (`cuemark_protocols::ranked`), what people reach (`cuemark_protocols::human_ceiling`), weights
+//! (`cuemark_encoders::weights`), the networks themselves (`cuemark_models::registry`), lists in memory (`cuemark_metrics`).
 
+mod audit_splits;
+mod audit_world;
+mod belonging;
+mod check_file;
 mod compare;
+mod convert;
+mod dataset_folder;
+mod device;
 mod error;
+mod export_model;
+mod extract;
+mod load_checkpoint;
+mod make_pools;
+mod make_splits;
+mod note;
+mod predict;
 mod prediction_file;
+mod queries;
+mod report;
 mod resampling;
+mod rewrite_queries;
 mod score;
 mod scoring;
 mod search;
+mod similarity;
+mod study;
+mod train;
 mod truth_file;
 
-pub use compare::{Compare, Compared, ComparedMetric};
+pub use audit_splits::{AuditSplits, AuditedSplits};
+pub use audit_world::{AuditWorld, AuditedWorld};
+pub use belonging::Leniency;
+pub use check_file::{CheckFile, CheckedFile};
+pub use compare::{Compare, Compared, ComparedFile, ComparedMetric, ComparedPair};
+pub use convert::{Convert, Converted};
 pub use cuemark_core::Progress;
+pub use cuemark_features::FeatureVariant;
+pub use cuemark_protocols::splits::{SplitProtocol, SplitRecipe};
 pub use cuemark_search::Salvaged;
+pub use cuemark_text::variants::QueryText;
+pub use cuemark_train::Among;
+pub use dataset_folder::{DatasetFolder, NamedDataset, dataset_notes};
 pub use error::{Error, Result};
+pub use export_model::{ExportModel, ExportedModel, WeightFile};
+pub use extract::{Extract, ExtractedFeatures, Shard};
+pub use load_checkpoint::{LoadCheckpoint, LoadedCheckpoint};
+pub use make_pools::{MakePools, PositiveNegative, WrittenPools};
+pub use make_splits::{MakeSplits, WrittenSplits};
+pub use note::{Note, RowsOf, row_notes};
+pub use predict::{AskModel, Predict, WrittenPredictions};
 pub use prediction_file::{PredictionFile, PredictionReading, ReadPredictions};
-pub use resampling::Resampling;
+pub use queries::Queries;
+pub use report::{Elsewhere, ReportFiles, ReportedFiles, add_baselines};
+pub use resampling::{Resampling, confidence};
+pub use rewrite_queries::RewriteQueries;
 pub use score::{Score, Scored, Took};
-pub use scoring::{CheckedScoring, Scoring};
+pub use scoring::{CheckedScoring, ScoredLists, Scoring};
 pub use search::{
     AddVideos, AddedVideos, Ask, Asking, CompactIndex, CompactedIndex, CreateIndex, CreatedIndex, DescribeIndex,
     DescribedIndex, Found, FoundConcept, FoundMoment, FoundWord, IndexPlace, RemoveVideos, RemovedVideos, SalvageIndex,
     Shown, VerifiedIndex, VerifyIndex, Videos, parse_moment, parse_span,
 };
+pub use similarity::SimilarityBy;
+pub use study::{FillCell, RanStudy, RunStudy, Study, StudySettings, WrittenStudy};
+pub use train::{Train, TrainedRun};
 pub use truth_file::{TruthFile, TruthReading};

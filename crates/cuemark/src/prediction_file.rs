@@ -2,18 +2,21 @@
 
 use camino::Utf8PathBuf;
 use cuemark_core::{Predictions, Progress, Truth};
-use cuemark_formats::{PredictionFormat, PredictionOptions, Source, VideoIndex, activitynet_json};
+use cuemark_formats::{
+    AnswerParser, AnswerReading, PredictionFormat, PredictionOptions, Source, VideoIndex, answers, match_sentences,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::Result;
 use crate::truth_file::watched_source;
+use crate::{Error, Result};
 
 /// A prediction file and how to read it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct PredictionFile {
-    /// The predictions: our JSONL, QVHighlights, TVR, TVR-Ranking, ActivityNet, TREC run or CSV.
+    /// The predictions: our JSONL, QVHighlights, TVR, TVR-Ranking, ActivityNet, TREC run, CSV, Charades-STA lines, or
+    /// free-text answers; `-` is standard input.
     #[cfg_attr(feature = "clap", arg(id = "pred", long = "pred", value_name = "FILE"))]
     pub path: Utf8PathBuf,
     /// How to read it.
@@ -33,6 +36,19 @@ pub struct PredictionReading {
     /// Names of videos by number, for predictions that give numbers: `{"name": [duration, number], …}`.
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
     pub video_index: Option<Utf8PathBuf>,
+    /// How spans are found in free-text answers: auto, or seconds, percent, frames, fractions (what bare numbers are),
+    /// first-two, or a regular expression with the groups `start` and `end`.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME|REGEX"))]
+    pub parser: Option<String>,
+    /// Frames per second, for answers that name frames.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FPS"))]
+    pub frame_rate: Option<f64>,
+    /// The field of an answer that holds its query's id, when it is not a usual one; `doc.qid` leads inside.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FIELD"))]
+    pub id_field: Option<String>,
+    /// The field that holds its text.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "FIELD"))]
+    pub text_field: Option<String>,
 }
 
 impl PredictionFile {
@@ -46,7 +62,12 @@ impl PredictionFile {
     /// # Errors
     /// When the layout is unknown, or as its reader says.
     pub fn read(&self, progress: &Progress) -> Result<ReadPredictions> {
-        self.reading.read(&watched_source(&self.path, progress))
+        self.reading.read(&self.source(progress))
+    }
+
+    /// The file, its bytes counted by `progress`.
+    pub fn source(&self, progress: &Progress) -> Source {
+        watched_source(&self.path, progress)
     }
 }
 
@@ -66,7 +87,20 @@ impl PredictionReading {
     pub fn options(&self) -> Result<PredictionOptions> {
         let format = self.format.as_deref().map(str::parse::<PredictionFormat>).transpose()?;
         let videos = self.video_index.as_ref().map(|path| VideoIndex::read(&Source::new(path))).transpose()?;
-        Ok(PredictionOptions { format, videos })
+        Ok(PredictionOptions { format, videos, answers: self.answers()? })
+    }
+
+    /// How free-text answers are read.
+    ///
+    /// # Errors
+    /// When the parser is none, or the frame rate is no rate.
+    pub(crate) fn answers(&self) -> Result<AnswerReading> {
+        if let Some(rate) = self.frame_rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
+            return Err(Error::setting("frame_rate", format!("{rate} frames per second cannot be")));
+        }
+        let parser = self.parser.as_deref().map(str::parse::<AnswerParser>).transpose()?.unwrap_or_default();
+        let parser = parser.with_frame_rate(self.frame_rate);
+        Ok(AnswerReading { parser, id_field: self.id_field.clone(), text_field: self.text_field.clone() })
     }
 }
 
@@ -75,6 +109,7 @@ impl PredictionReading {
 pub struct ReadPredictions {
     format: PredictionFormat,
     predictions: Predictions,
+    parser: AnswerParser,
 }
 
 impl ReadPredictions {
@@ -84,14 +119,16 @@ impl ReadPredictions {
     /// As the layout's reader says.
     pub fn read(source: &Source, options: &PredictionOptions) -> Result<Self> {
         let (format, predictions) = cuemark_formats::read_predictions(source, options)?;
-        Ok(Self { format, predictions })
+        Ok(Self { format, predictions, parser: options.answers.parser.clone() })
     }
 
-    /// The predictions with the truth's ids: ActivityNet's layout names sentences, not queries.
+    /// The predictions with what only the truth knows: a record without an id is joined by its video and its sentence, and
+    /// free-text answers count from the end of their video.
     pub fn answering(self, truths: &[Truth]) -> Predictions {
-        let Self { format, mut predictions } = self;
-        if format == PredictionFormat::ActivityNet {
-            activitynet_json::match_sentences(&mut predictions, truths);
+        let Self { format, mut predictions, parser } = self;
+        match_sentences(&mut predictions, truths);
+        if format == PredictionFormat::Answers {
+            answers::with_durations(&mut predictions, truths, &parser);
         }
         predictions
     }

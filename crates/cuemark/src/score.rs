@@ -3,13 +3,14 @@
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use cuemark_core::{Progress, QueryId, RowCounts};
-use cuemark_formats::{Overwrite, WholeFile};
+use cuemark_core::{Predictions, Progress, QueryId, RowCounts, Truth};
+use cuemark_formats::source::STDIN;
+use cuemark_formats::{Overwrite, Source, WholeFile};
 use cuemark_metrics::{Evaluation, Interval, Plan, Report, intervals};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::{PredictionFile, Resampling, Result, Scoring, TruthFile};
+use crate::{Error, Note, PredictionFile, Resampling, Result, RowsOf, ScoredLists, Scoring, TruthFile, row_notes};
 
 /// Scores a prediction file.
 ///
@@ -76,6 +77,8 @@ pub struct Scored {
     pub truth_rows: RowCounts,
     /// What was wrong with the rows of the predictions.
     pub prediction_rows: RowCounts,
+    /// What a reader of the numbers should know about the files.
+    pub notes: Vec<Note>,
     /// How long reading and evaluating took.
     pub took: Took,
 }
@@ -110,6 +113,7 @@ impl Score {
     /// When a name does not exist (before any file is opened), a file cannot be read, or a metric does not fit the files.
     pub fn run(&self, progress: &Progress) -> Result<Scored> {
         let scoring = self.scoring.check(&self.group_by)?;
+        self.predictions.reading.answers()?;
         let bootstrap = self.ci.map(|percent| self.resampling.bootstrap(percent)).transpose()?;
         let overwrite = if self.force { Overwrite::Force } else { Overwrite::Never };
         if let Some(path) = &self.per_query {
@@ -117,14 +121,27 @@ impl Score {
         }
         let began = Instant::now();
         progress.phase("reading", 0);
-        let (split, predictions) = rayon::join(|| self.truth.read(progress), || self.predictions.read(progress));
+        let (truth, answers) = (self.truth.source(progress), self.predictions.source(progress));
+        one_standard_input([&truth, &answers])?;
+        let (split, predictions) =
+            rayon::join(|| self.truth.reading.read(&truth), || self.predictions.reading.read(&answers));
         let split = split?;
         let predictions = predictions?.answering(&split.queries);
         let reading = began.elapsed();
 
         let began = Instant::now();
         progress.phase("scoring", 0);
-        let (plan, evaluation) = scoring.score(&split.queries, &predictions, progress)?;
+        let file = self.predictions.path.as_str();
+        let ScoredLists { plan, evaluation, notes: odd } =
+            scoring.score(&split.queries, &predictions, file, progress)?;
+        let mut notes = self.truth.notes(&truth, &split);
+        notes.extend(
+            row_notes(file, &predictions.rows, RowsOf::Predictions).into_iter().map(|note| note.located(&answers)),
+        );
+        notes.extend(odd.into_iter().map(|note| note.located(&answers)));
+        if self.scoring.preset.is_none() && self.scoring.metrics.is_none() {
+            notes.extend(looks_like_qvhighlights(&split.queries, &predictions));
+        }
         let evaluating = began.elapsed();
 
         let intervals = match bootstrap {
@@ -141,6 +158,7 @@ impl Score {
             queries: split.queries.iter().map(|truth| truth.query.id.clone()).collect(),
             truth_rows: split.rows.clone(),
             prediction_rows: predictions.rows.clone(),
+            notes,
             took: Took { reading, evaluating },
         };
         // Freeing millions of small lists takes as long as scoring them, and nobody waits for it.
@@ -179,6 +197,27 @@ impl Scored {
 
 impl Serialize for Scored {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.report().to_json().serialize(serializer)
+        let mut value = self.report().to_json();
+        if let Some(Value::Array(notes)) = value.get_mut("notes") {
+            notes.extend(self.notes.iter().map(|note| Value::from(note.to_string())));
+        }
+        value.serialize(serializer)
     }
+}
+
+/// The leaderboard of QVHighlights prints other metrics than the usual ones.
+fn looks_like_qvhighlights(truths: &[Truth], predictions: &Predictions) -> Option<Note> {
+    let rated = truths.iter().any(|truth| truth.highlights.is_some());
+    let salient = predictions.tasks.iter().flat_map(|task| &task.queries).any(|list| list.saliency.is_some());
+    let text = "these look like QVHighlights' files: the preset `qvhighlights` gives the leaderboard's numbers";
+    (rated && salient).then(|| Note::new("", truths.len(), text))
+}
+
+/// Standard input can be one file, not two.
+pub(crate) fn one_standard_input<'s>(sources: impl IntoIterator<Item = &'s Source>) -> Result<()> {
+    let piped = sources.into_iter().filter(|source| source.path() == STDIN).count();
+    if piped > 1 {
+        return Err(Error::setting("truth", format!("{piped} files cannot all be standard input")));
+    }
+    Ok(())
 }

@@ -7,21 +7,22 @@ use cuemark_metrics::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::belonging::Pairing;
+use crate::{Error, Leniency, Note, Result};
 
 /// Which metrics, in which conventions. By default: the metrics that suit the files, as their papers define them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Scoring {
-    /// Metrics, separated by commas. Default: what suits the files.
+    /// Metrics, separated by commas, in any spelling that papers use (`R1@0.5`, `MR-full-mAP`). Default: what suits the files.
     #[cfg_attr(feature = "clap", arg(long, value_name = "LIST"))]
     pub metrics: Option<String>,
     /// A published evaluator to agree with to the digit: qvhighlights, tvr, 2d-tan, charades-cd, tvr-ranking,
-    /// tvr-ranking-paper, mvmr, molef, didemo.
+    /// tvr-ranking-paper, mvmr, molef, didemo, tvsum, youtube-highlights; moment-detr, lighthouse, univtg; video-llm.
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     pub preset: Option<String>,
-    /// Suppress answers that overlap a better one by more than this, or `none`.
+    /// NMS: suppress answers that overlap a better one by more than this, or `none`.
     #[cfg_attr(feature = "clap", arg(long, value_name = "T|none"))]
     pub nms: Option<Suppression>,
     /// What the ranking is. Default: the order of the file, or the preset's.
@@ -33,6 +34,9 @@ pub struct Scoring {
     /// Clip true spans to their video first.
     #[cfg_attr(feature = "clap", arg(long))]
     pub clip_truth: bool,
+    /// Score files even when they do not seem to belong together.
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub lenient: bool,
 }
 
 /// A [`Scoring`] whose every name exists.
@@ -42,6 +46,18 @@ pub struct CheckedScoring {
     preset: Option<Preset>,
     overrides: Overrides,
     groupings: Vec<Grouping>,
+    leniency: Leniency,
+}
+
+/// What came of scoring one list of predictions.
+#[derive(Debug, Clone)]
+pub struct ScoredLists {
+    /// How the numbers were computed.
+    pub plan: Plan,
+    /// The numbers.
+    pub evaluation: Evaluation,
+    /// What a reader of the numbers should know about the predictions.
+    pub notes: Vec<Note>,
 }
 
 impl Scoring {
@@ -62,6 +78,7 @@ impl Scoring {
             preset: self.preset.as_deref().map(str::parse::<Preset>).transpose()?,
             overrides,
             groupings: group_by.iter().map(|name| grouping(name.as_ref())).collect::<Result<_>>()?,
+            leniency: if self.lenient { Leniency::Note } else { Leniency::Refuse },
         })
     }
 }
@@ -88,18 +105,30 @@ impl CheckedScoring {
         plan
     }
 
-    /// Scores lists that are in memory already.
+    /// Refuses predictions that cannot belong to `truths`, unless the request is lenient, and notes what looks odd about
+    /// them. `file` is what they are called: a path, or the argument that holds them.
     ///
     /// # Errors
-    /// When a metric cannot be computed on them, or `progress` was stopped.
+    /// [`Error::Mismatch`].
+    pub fn belonging(&self, truths: &[Truth], predictions: &dyn Answers, file: &str) -> Result<Vec<Note>> {
+        let plan = self.plan(truths, predictions);
+        Pairing { plan: &plan, truths, answers: predictions, file, leniency: self.leniency }.check()
+    }
+
+    /// Scores lists that are in memory already; `file` is what they are called.
+    ///
+    /// # Errors
+    /// When they do not belong to `truths`, a metric cannot be computed on them, or `progress` was stopped.
     pub fn score(
         &self,
         truths: &[Truth],
         predictions: &dyn Answers,
+        file: &str,
         progress: &Progress,
-    ) -> Result<(Plan, Evaluation)> {
+    ) -> Result<ScoredLists> {
         let plan = self.plan(truths, predictions);
-        let found = cuemark_metrics::evaluate(&plan, truths, predictions, progress)?;
-        Ok((plan, found))
+        let notes = Pairing { plan: &plan, truths, answers: predictions, file, leniency: self.leniency }.check()?;
+        let evaluation = cuemark_metrics::evaluate(&plan, truths, predictions, progress)?;
+        Ok(ScoredLists { plan, evaluation, notes })
     }
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
+use cuemark_core::text::counted;
 use cuemark_core::{Progress, RowPolicy, Split};
 use cuemark_data::{Durations, ReadOptions, TruthFormat};
-use cuemark_formats::Source;
+use cuemark_formats::{Source, StrangeKey, strange_keys};
 use serde::{Deserialize, Serialize};
 
-use crate::Result;
+use crate::{Note, Result, RowsOf, row_notes};
 
 /// A truth file and how to read it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,9 +52,45 @@ impl TruthFile {
     /// # Errors
     /// When the layout is unknown, or as its reader says.
     pub fn read(&self, progress: &Progress) -> Result<Split> {
-        self.reading.read(&watched_source(&self.path, progress))
+        self.reading.read(&self.source(progress))
+    }
+
+    /// The file, its bytes counted by `progress`.
+    pub fn source(&self, progress: &Progress) -> Source {
+        watched_source(&self.path, progress)
+    }
+
+    /// What a reader of the numbers should know about what was read from `source`: rows that cannot be right, and fields
+    /// that are slips of the pen.
+    pub fn notes(&self, source: &Source, split: &Split) -> Vec<Note> {
+        let file = self.path.as_str();
+        let rows = row_notes(file, &split.rows, RowsOf::Truth(self.reading.bad_rows)).into_iter();
+        let slips = strange_keys(source, TRUTH_FIELDS).unwrap_or_default().into_iter().map(|strange| {
+            let StrangeKey { key, meant, count, line } = strange;
+            let lines = counted(count, "line has", "lines have");
+            let text = format!("{lines} an unknown field `{key}`, which was ignored; did you mean `{meant}`?");
+            Note { line: Some(line), ..Note::new(file, count, text) }
+        });
+        rows.chain(slips).map(|note| note.located(source)).collect()
     }
 }
+
+/// Fields of truth files in JSON lines: ours and QVHighlights'.
+pub(crate) const TRUTH_FIELDS: &[&str] = &[
+    "qid",
+    "query",
+    "video",
+    "vid",
+    "duration",
+    "spans",
+    "moments",
+    "pool",
+    "kind",
+    "highlights",
+    "relevant_windows",
+    "relevant_clip_ids",
+    "saliency_scores",
+];
 
 impl TruthReading {
     /// The layout's name, understood.

@@ -3,11 +3,13 @@
 mod encode;
 mod eval;
 mod inputs;
+mod joint;
 mod protocols;
 mod python;
 mod report;
 mod search;
 mod spread;
+mod steps;
 mod train;
 mod zoo;
 
@@ -35,6 +37,11 @@ pub(crate) const BENCHES: &[Bench] = &[
         name: "eval",
         about: "scoring against the field's Python evaluators, growth up to a million queries, cost of intervals",
         run: eval::run,
+    },
+    Bench {
+        name: "joint",
+        about: "networks of moments and highlights: a training step and one query against PyTorch at the published size",
+        run: joint::run,
     },
     Bench {
         name: "protocols",

@@ -1,14 +1,14 @@
 //! `bench train`: 2D-TAN's inference and training step against the same in plain PyTorch, two threads each.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
-use super::spread::Spread;
+use super::steps::{PARTS, Side, agree, line};
 use super::{Options, Report, Table};
-use crate::process::{cargo, scratch_folder, target_folder, time, watch};
+use crate::process::{cargo, scratch_folder, target_folder, watch};
 use crate::python;
 
 /// Threads of each side.
@@ -34,37 +34,6 @@ const CASES: [Case; 2] = [
     Case { name: "N=64, k=5, batch 4", clips: 64, counts: &[15, 8, 8], kernel: 5, batch: 4, wanted: [1.5, 3.5] },
 ];
 const SUPPORTS: [&str; 2] = ["exact", "valid"];
-/// What is timed, and the keys under which both sides give seconds and processor seconds.
-const PARTS: [(&str, &str, &str); 2] =
-    [("training step", "training_s", "training_cpu_s"), ("inference", "inference_s", "inference_cpu_s")];
-
-/// Seconds of one side by part.
-#[derive(Default)]
-struct Side {
-    wall: [Spread; 2],
-    cpu: [Spread; 2],
-}
-
-impl Side {
-    fn add(&mut self, line: &Value) -> Result<()> {
-        for (part, (_, wall, cpu)) in PARTS.iter().enumerate() {
-            for (key, spread) in [(wall, &mut self.wall[part]), (cpu, &mut self.cpu[part])] {
-                let seconds = line[*key].as_array().with_context(|| format!("no `{key}` in {line}"))?;
-                seconds.iter().filter_map(Value::as_f64).for_each(|seconds| spread.push(seconds));
-            }
-        }
-        Ok(())
-    }
-
-    fn to_json(&self) -> Value {
-        let parts = PARTS
-            .iter()
-            .enumerate()
-            .map(|(part, (_, wall, cpu))| json!({ *wall: self.wall[part].to_json(), *cpu: self.cpu[part].to_json() }));
-        parts.collect()
-    }
-}
-
 pub(crate) fn run(options: &Options) -> Result<Report> {
     let build = ["build", "--release", "--package", "cuemark-models", "--example", "train_step"];
     if !watch(&mut cargo(&build))?.ok {
@@ -155,21 +124,6 @@ impl Arena {
     }
 }
 
-fn line(command: &mut Command, folder: &Path) -> Result<Value> {
-    serde_json::from_str(&time(command, folder)?.stdout).context("what it printed is not JSON")
-}
-
-/// An error when the sides do not compute the same loss: a ratio of unequal work says nothing.
-fn agree(peer: &Value, ours: &Value) -> Result<()> {
-    let loss = |line: &Value| line["loss"].as_f64().with_context(|| format!("no `loss` in {line}"));
-    let (theirs, mine) = (loss(peer)?, loss(ours)?);
-    let off = (theirs - mine).abs();
-    if off.is_nan() || off > 1e-4 * theirs.abs() {
-        bail!("the two sides disagree on the first loss: {theirs} and {mine}");
-    }
-    Ok(())
-}
-
 /// Dense cells over ours, and over what our products amount to.
 fn bound(line: &Value) -> Result<(f64, f64)> {
     let cells = |key: &str| line["cells"][key].as_f64().with_context(|| format!("no `cells.{key}` in {line}"));
@@ -179,14 +133,6 @@ fn bound(line: &Value) -> Result<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sides_with_other_losses_are_refused() {
-        let of = |loss: f64| json!({ "loss": loss });
-        assert!(agree(&of(0.6821), &of(0.68211)).is_ok());
-        assert!(agree(&of(0.6821), &of(0.6831)).is_err());
-        assert!(agree(&of(0.6821), &of(f64::NAN)).is_err());
-    }
 
     #[test]
     fn bounds_are_dense_cells_over_computed_ones() {

@@ -12,6 +12,7 @@ mod server;
 mod stage;
 mod writers;
 
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -64,6 +65,19 @@ impl std::str::FromStr for Behind {
 }
 
 impl Soak {
+    fn on(stage: Stage, behind: Behind) -> Self {
+        Self {
+            servers: Servers::default(),
+            ledger: Ledger::of(&stage.films),
+            stage,
+            clients: Progress::new(),
+            counts: Mutex::default(),
+            complaints: Mutex::default(),
+            slowest_search: Mutex::default(),
+            behind,
+        }
+    }
+
     /// Counts something for the report.
     fn count(&self, what: &'static str) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,16 +114,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool> {
     let minutes: f64 = option(options, "--minutes")?.unwrap_or(30.0);
     let seed: u64 = option(options, "--seed")?.unwrap_or(1);
     let stage = Stage::prepare(option(options, "--program")?)?;
-    let soak = Soak {
-        servers: Servers::default(),
-        ledger: Ledger::of(&stage.films),
-        stage,
-        clients: Progress::new(),
-        counts: Mutex::default(),
-        complaints: Mutex::default(),
-        slowest_search: Mutex::default(),
-        behind: option(options, "--behind")?.unwrap_or(Behind::Counts),
-    };
+    let soak = Soak::on(stage, option(options, "--behind")?.unwrap_or(Behind::Counts));
     soak.servers.start(&soak)?;
     let (storm, calm) =
         (Duration::from_secs_f64(60.0 * minutes * STORM), Duration::from_secs_f64(60.0 * minutes * (1.0 - STORM)));
@@ -132,6 +137,28 @@ pub(crate) fn run(options: &[&str]) -> Result<bool> {
     })?;
     end(&soak)?;
     Ok(report(&soak, minutes))
+}
+
+/// Kills a server with a job at hand `count` times; after each, the next one must know everything that was acknowledged.
+pub(crate) fn kill_jobs(program: PathBuf, count: usize, seed: u64) -> Result<()> {
+    let stage = Stage::prepare(Some(program))?;
+    let soak = Soak::on(stage, Behind::Counts);
+    soak.servers.start(&soak)?;
+    std::thread::scope(|scope| -> Result<()> {
+        scope.spawn(|| writers::by_jobs(&soak, Rng::stream(seed, "jobs")));
+        let mut rng = Rng::stream(seed, "kills");
+        let killed = (0..count).try_for_each(|_| {
+            soak.nap(Duration::from_secs_f64(rng.between(0.1, 1.5)));
+            soak.servers.kill();
+            writers::start_and_compare(&soak)
+        });
+        soak.clients.stop();
+        killed
+    })?;
+    end(&soak)?;
+    let complaints = soak.complaints.into_inner().unwrap_or_else(PoisonError::into_inner);
+    anyhow::ensure!(complaints.is_empty(), "{}", complaints.join("; "));
+    Ok(())
 }
 
 /// Storm, then calm.

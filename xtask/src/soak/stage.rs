@@ -48,7 +48,7 @@ impl Stage {
         let mut stage = Self { program, folder, index, films: Vec::new(), passing: Vec::new() };
         let (world, run) = (stage.path("world")?, stage.path("run")?);
         stage.must(&["world", "make", "--out", &world, "--videos", &FILMS.to_string(), "--mp4", "--seed", "4"])?;
-        let recipe = workspace().join("fixtures/runs/small-mmn.toml");
+        let recipe = std::path::absolute(workspace().join("fixtures/runs/small-mmn.toml"))?;
         let recipe = recipe.to_str().context("the workspace's name is not UTF-8")?;
         stage.must(&["train", recipe, "--set", &format!("data.root={world}"), "--out", &run])?;
         stage.share_out()?;

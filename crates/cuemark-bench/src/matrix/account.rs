@@ -37,7 +37,7 @@ pub struct CellAccount {
     pub cell: String,
     /// How it stands.
     pub state: State,
-    /// **Seconds** of this sitting.
+    /// **Seconds** of this session.
     pub seconds: f64,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]

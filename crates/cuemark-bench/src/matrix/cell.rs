@@ -1,12 +1,14 @@
 //! One square of the matrix: who answers, having learnt from what, and what is asked.
 
 use camino::Utf8PathBuf;
-use cuemark_train::DataConfig;
+use cuemark_features::FeatureVariant;
+use cuemark_train::{Among, DataConfig};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::command::Program;
 use super::file::Protocol;
-use crate::report::{Among, Footage, QueryText};
+use crate::report::{Answerer, QueryText};
 
 /// One square of the matrix, with everything that a process needs to fill it: the `cell.json` of its folder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,22 +30,22 @@ pub struct Cell {
     pub features: String,
     /// Its seed.
     pub seed: u64,
-    /// Who answers.
-    pub by: Answerer,
+    /// How its tests are answered.
+    pub by: Method,
     /// Where its splits are found.
     pub data: DataConfig,
     /// The folder of splits that a protocol made; `None` when they are the dataset's own.
     pub splits: Option<Utf8PathBuf>,
     /// What is asked, in order.
-    pub tests: Vec<Asked>,
+    pub tests: Vec<CellTest>,
     /// Cells that must be done before, by name.
     pub needs: Vec<String>,
 }
 
-/// Who answers the tests of a cell.
+/// How the tests of a cell are answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
-pub enum Answerer {
+pub enum Method {
     /// A model, trained first.
     Model {
         /// Its run file, everything filled in.
@@ -51,6 +53,8 @@ pub enum Answerer {
         /// Moments per training query, the likest by their captions; `None` learns from the true ones.
         pseudo_moments: Option<usize>,
     },
+    /// A command that somebody brings.
+    Command(Program),
     /// A guess that never sees a video.
     Baseline,
     /// The world's log.
@@ -66,10 +70,21 @@ pub enum Answerer {
     },
 }
 
+impl Method {
+    /// The kind of whoever answers, as results name it.
+    pub fn answerer(&self) -> Answerer {
+        match self {
+            Self::Model { .. } | Self::TwoStage { .. } | Self::Command(_) => Answerer::Model,
+            Self::Baseline => Answerer::Baseline,
+            Self::Oracle => Answerer::Oracle,
+        }
+    }
+}
+
 /// One test of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Asked {
+pub struct CellTest {
     /// What it is called.
     pub name: String,
     /// The split, by name or as a truth file.
@@ -79,7 +94,7 @@ pub struct Asked {
     /// What is done to the queries.
     pub text: QueryText,
     /// What the model is shown.
-    pub footage: Footage,
+    pub footage: FeatureVariant,
     /// Answers kept per query; `None` leaves it to the run file and the metrics.
     pub answers: Option<usize>,
     /// Metrics; none leaves it to the report.
@@ -95,7 +110,7 @@ impl Cell {
     }
 
     /// A fingerprint of everything that the answers to `test` depend on.
-    pub fn test_print(&self, test: &Asked) -> String {
+    pub fn test_print(&self, test: &CellTest) -> String {
         print_of(&(self.training_print(), test))
     }
 }

@@ -1,17 +1,18 @@
 //! From a matrix file to its cells.
 
-use std::collections::BTreeMap;
-
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_train::{DataConfig, Override, RunFile};
+use cuemark_features::FeatureVariant;
+use cuemark_train::{Among, DataConfig, RunFile};
+use cuemark_world::WorldOptions;
 use serde::Serialize;
-use toml::{Table, Value};
 
-use super::cell::{Answerer, Asked, Cell};
+use super::cell::{Cell, CellTest, Method};
+use super::command::Program;
 use super::file::{DatasetEntry, MatrixFile, ModelEntry, ORACLE, Protocol, TestEntry, WORLD};
-use super::ready;
+use super::memory::parse_bytes;
+use super::place::{Place, first_run_file, usual_features};
 use crate::Result;
-use crate::report::{Among, Footage, QueryText};
+use crate::report::QueryText;
 
 /// What a matrix comes to on this machine.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +33,7 @@ pub enum Made {
         /// Its folder.
         folder: Utf8PathBuf,
         /// Its knobs.
-        options: cuemark_world::WorldOptions,
+        options: WorldOptions,
     },
     /// Splits of a dataset.
     Splits {
@@ -70,14 +71,18 @@ pub struct Absent {
 /// # Errors
 /// When a run file is broken or lacks something that the matrix does not say either.
 pub fn expand(matrix: &MatrixFile, out: &Utf8Path) -> Result<Expanded> {
-    let mut expanded = Expanded::default();
+    let mut expansion = Expansion { matrix, out, expanded: Expanded::default() };
     for entry in &matrix.dataset {
-        let Some(place) = place(entry, out, &mut expanded) else { continue };
-        baselines(matrix, entry, &place, &mut expanded)?;
-        for model in matrix.model.iter().filter(|model| model.learns_from(&entry.label())) {
-            models(matrix, entry, &place, model, out, &mut expanded)?;
+        let Some(place) = expansion.place(entry) else { continue };
+        expansion.baselines(&place)?;
+        for model in matrix.model.iter().filter(|model| model.learns_from(&place.label)) {
+            match &model.command {
+                Some(command) => expansion.command(&place, model, command)?,
+                None => expansion.model(&place, model)?,
+            }
         }
     }
+    let mut expanded = expansion.expanded;
     // Two-stage cells without the cells they stand on are left out with them.
     let names: Vec<String> = expanded.cells.iter().map(|cell| cell.name.clone()).collect();
     let (kept, lost): (Vec<Cell>, Vec<Cell>) =
@@ -90,40 +95,216 @@ pub fn expand(matrix: &MatrixFile, out: &Utf8Path) -> Result<Expanded> {
     Ok(expanded)
 }
 
-/// Where the data of a dataset lies.
-struct Place {
-    root: Utf8PathBuf,
-    splits: Option<Utf8PathBuf>,
+/// A matrix on its way to cells.
+struct Expansion<'a> {
+    matrix: &'a MatrixFile,
+    out: &'a Utf8Path,
+    expanded: Expanded,
 }
 
-/// Finds a dataset or plans to make it; notes it as absent when neither can be.
-fn place(entry: &DatasetEntry, out: &Utf8Path, expanded: &mut Expanded) -> Option<Place> {
-    let root = match &entry.root {
-        Some(root) if root.is_dir() => root.clone(),
-        Some(root) => {
-            expanded.absent.push(Absent { what: entry.label(), why: format!("`{root}` is not there") });
-            return None;
-        }
-        None => {
-            let options = entry.world.unwrap_or_default().options();
-            let folder = out.join("data").join(world_name(&options));
-            push_once(&mut expanded.made, Made::World { folder: folder.clone(), options });
-            folder
-        }
-    };
-    let splits = (entry.protocol != Protocol::Own).then(|| {
-        let stem = root.file_name().unwrap_or(&entry.name);
-        let folder = out.join("data").join(format!("{stem}-{}", entry.protocol.name()));
-        let made = Made::Splits {
-            folder: folder.clone(),
-            dataset: entry.name.clone(),
-            root: root.clone(),
-            protocol: entry.protocol,
+impl<'a> Expansion<'a> {
+    /// Finds a dataset or plans to make it; notes it as absent when neither can be.
+    fn place(&mut self, entry: &'a DatasetEntry) -> Option<Place<'a>> {
+        let root = match (&entry.root, entry.filmed()) {
+            (Some(root), _) if !root.is_dir() => {
+                self.expanded.absent.push(Absent { what: entry.label(), why: format!("`{root}` is not there") });
+                return None;
+            }
+            (Some(root), _) => root.clone(),
+            (None, options) => {
+                let options = options.unwrap_or_default();
+                let folder = self.out.join("data").join(world_name(&options));
+                push_once(&mut self.expanded.made, Made::World { folder: folder.clone(), options });
+                folder
+            }
         };
-        push_once(&mut expanded.made, made);
-        folder
-    });
-    Some(Place { root, splits })
+        let splits = (entry.protocol != Protocol::Own).then(|| {
+            let stem = root.file_name().unwrap_or(&entry.name);
+            let folder = self.out.join("data").join(format!("{stem}-{}", entry.protocol.name()));
+            let made = Made::Splits {
+                folder: folder.clone(),
+                dataset: entry.name.clone(),
+                root: root.clone(),
+                protocol: entry.protocol,
+            };
+            push_once(&mut self.expanded.made, made);
+            folder
+        });
+        Some(Place { entry, label: entry.label(), root, splits })
+    }
+
+    /// The tests that are asked on a dataset of whoever is asked `of_model`; files that are not there are noted as absent.
+    fn tests(&mut self, place: &Place<'_>, of_model: Option<&[String]>) -> Vec<CellTest> {
+        let wanted = |test: &&TestEntry| {
+            let among = |names: Option<&[String]>| names.is_none_or(|names| names.contains(&test.label()));
+            among(place.entry.tests.as_deref()) && among(of_model)
+        };
+        let mut asked = Vec::new();
+        for test in self.matrix.test.iter().filter(wanted) {
+            if test.split.contains('/') && !Utf8Path::new(&test.split).is_file() {
+                let what = format!("{} on {}", test.label(), place.label);
+                push_once(&mut self.expanded.absent, Absent { what, why: format!("`{}` is not there", test.split) });
+                continue;
+            }
+            let own = !test.metrics.is_empty() || test.preset.is_some();
+            asked.push(CellTest {
+                name: test.label(),
+                split: test.split.clone(),
+                among: test.among,
+                text: test.text,
+                footage: test.footage,
+                answers: test.answers,
+                metrics: if own { test.metrics.clone() } else { self.matrix.metrics.clone() },
+                preset: test.preset.clone(),
+            });
+        }
+        asked
+    }
+
+    /// A cell for every guess.
+    fn baselines(&mut self, place: &Place<'_>) -> Result<()> {
+        // Guesses read neither words nor pictures and search one video: other tests would only repeat the plain one.
+        let plain = |test: &CellTest| {
+            (test.among, test.text, test.footage) == (Among::Own, QueryText::Original, FeatureVariant::Seen)
+        };
+        let tests: Vec<CellTest> = self.tests(place, None).into_iter().filter(plain).collect();
+        for baseline in &self.matrix.baselines {
+            let oracle = baseline == ORACLE;
+            if tests.is_empty() || (oracle && (place.entry.name != WORLD || place.splits.is_some())) {
+                continue;
+            }
+            self.expanded.cells.push(Cell {
+                name: format!("{}.{baseline}", place.label),
+                dataset: place.label.clone(),
+                dataset_name: place.name(),
+                protocol: place.entry.protocol,
+                model: baseline.clone(),
+                variant: String::new(),
+                features: String::new(),
+                seed: 0,
+                by: if oracle { Method::Oracle } else { Method::Baseline },
+                data: place.data()?,
+                splits: place.splits.clone(),
+                tests: tests.clone(),
+                needs: Vec::new(),
+            });
+        }
+        Ok(())
+    }
+
+    /// A cell of a command for every store of features and every seed, as a model has them.
+    fn command(&mut self, place: &Place<'_>, model: &ModelEntry, command: &str) -> Result<()> {
+        let tests = self.tests(place, model.tests.as_deref());
+        if tests.is_empty() {
+            return Ok(());
+        }
+        let stores = place.entry.features.iter().map(|(label, store)| (label.clone(), Some(store.clone())));
+        let none = std::iter::once(("none".to_owned(), None)).filter(|_| place.entry.features.is_empty());
+        for (features, store) in stores.chain(none) {
+            for seed in model.seeds.as_ref().unwrap_or(&self.matrix.seeds) {
+                let program = Program {
+                    command: command.to_owned(),
+                    features: store.clone(),
+                    seconds: model.time_limit,
+                    memory: model.memory_limit.as_deref().and_then(parse_bytes),
+                };
+                self.expanded.cells.push(Cell {
+                    name: format!("{}.{}.{features}.seed{seed}", place.label, model.label()),
+                    dataset: place.label.clone(),
+                    dataset_name: place.name(),
+                    protocol: place.entry.protocol,
+                    model: model.name.clone(),
+                    variant: model.variant.clone(),
+                    features: features.clone(),
+                    seed: *seed,
+                    by: Method::Command(program),
+                    data: place.data()?,
+                    splits: place.splits.clone(),
+                    tests: tests.clone(),
+                    needs: Vec::new(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// A cell of `model` for every store of features and every seed.
+    fn model(&mut self, place: &Place<'_>, model: &ModelEntry) -> Result<()> {
+        let names = place.run_files(model);
+        let Some(written) = first_run_file(&names)? else {
+            let why = format!("there is no run file `{}`", names.join("` or `"));
+            self.lacking(place, model, why);
+            return Ok(());
+        };
+        let mut tests = self.tests(place, model.tests.as_deref());
+        if model.first_stage.is_some() {
+            // Only pools have videos to choose from.
+            tests.retain(|test| test.among == Among::Pool);
+        }
+        let stores = place.entry.features.iter().map(|(label, store)| (Some(label), Some(store)));
+        let as_in_the_run_file = std::iter::once((None, None)).filter(|_| place.entry.features.is_empty());
+        for (features, store) in stores.chain(as_in_the_run_file) {
+            for seed in model.seeds.as_ref().unwrap_or(&self.matrix.seeds) {
+                let run = place.run(&written, model, store, *seed)?;
+                if let Some(lacks) = place.lacks(&run) {
+                    self.lacking(place, model, lacks);
+                    continue;
+                }
+                let features = features.cloned().unwrap_or_else(|| usual_features(&run));
+                let cell = self.model_cell(place, model, run, features, tests.clone())?;
+                self.expanded.cells.push(cell);
+            }
+        }
+        Ok(())
+    }
+
+    /// The cell of one run; its seed and data are the run's.
+    fn model_cell(
+        &mut self,
+        place: &Place<'_>,
+        model: &ModelEntry,
+        mut run: RunFile,
+        features: String,
+        tests: Vec<CellTest>,
+    ) -> Result<Cell> {
+        let seed = run.train.seed;
+        let name = |model: &str| format!("{}.{model}.{features}.seed{seed}", place.label);
+        if let Some(moments) = model.pseudo_moments {
+            let file = self.out.join("data").join(format!("{}-{features}-likest{moments}.jsonl", place.label));
+            let data = Box::new(run.data.clone());
+            push_once(&mut self.expanded.made, Made::PseudoMoments { file: file.clone(), data, moments });
+            run.data.train = file.into_string();
+        }
+        let (by, needs) = match &model.first_stage {
+            None => (Method::Model { run: run.to_toml()?, pseudo_moments: model.pseudo_moments }, Vec::new()),
+            Some(stage) => {
+                let (first, second) = (name(&stage.model), name(&model.name));
+                let folder = |name: &String| self.out.join("cells").join(name);
+                let by = Method::TwoStage { first: folder(&first), second: folder(&second), videos: stage.videos };
+                (by, vec![first, second])
+            }
+        };
+        Ok(Cell {
+            name: name(&model.label()),
+            dataset: place.label.clone(),
+            dataset_name: place.name(),
+            protocol: place.entry.protocol,
+            model: model.name.clone(),
+            variant: model.variant.clone(),
+            features,
+            seed,
+            by,
+            data: run.data,
+            splits: place.splits.clone(),
+            tests,
+            needs,
+        })
+    }
+
+    /// Notes that a model cannot learn from a dataset here.
+    fn lacking(&mut self, place: &Place<'_>, model: &ModelEntry, why: String) {
+        push_once(&mut self.expanded.absent, Absent { what: format!("{} on {}", model.label(), place.label), why });
+    }
 }
 
 fn push_once<T: PartialEq>(list: &mut Vec<T>, one: T) {
@@ -133,8 +314,8 @@ fn push_once<T: PartialEq>(list: &mut Vec<T>, one: T) {
 }
 
 /// A folder's name that tells worlds apart: the knobs that are not as usual.
-fn world_name(options: &cuemark_world::WorldOptions) -> String {
-    let usual = cuemark_world::WorldOptions::default();
+fn world_name(options: &WorldOptions) -> String {
+    let usual = WorldOptions::default();
     let mut name = format!("world-{}-bias{}-seed{}", options.videos, options.bias, options.seed);
     for (knob, value, usual) in [
         ("length", options.length, usual.length),
@@ -142,238 +323,16 @@ fn world_name(options: &cuemark_world::WorldOptions) -> String {
         ("overlong", options.overlong, usual.overlong),
         ("vocabulary", options.vocabulary as f64, usual.vocabulary as f64),
         ("noise", options.noise, usual.noise),
+        ("disagreement", options.disagreement, usual.disagreement),
     ] {
         if value != usual {
             name += &format!("-{knob}{value}");
         }
     }
+    if options.reels != usual.reels {
+        name += "-mp4";
+    }
     name
-}
-
-/// What results call the dataset: published figures go by its own name, worlds of several biases by their labels.
-fn name_of(entry: &DatasetEntry) -> String {
-    if entry.name == WORLD { entry.label.clone().unwrap_or_else(|| WORLD.to_owned()) } else { entry.name.clone() }
-}
-
-/// The tests that are asked of a model on a dataset; files that are not there are noted as absent.
-fn tests(
-    matrix: &MatrixFile,
-    entry: &DatasetEntry,
-    of_model: Option<&[String]>,
-    expanded: &mut Expanded,
-) -> Vec<Asked> {
-    let wanted = |test: &&TestEntry| {
-        let among = |names: Option<&[String]>| names.is_none_or(|names| names.contains(&test.label()));
-        among(entry.tests.as_deref()) && among(of_model)
-    };
-    let asked = |test: &TestEntry| Asked {
-        name: test.label(),
-        split: test.split.clone(),
-        among: test.among,
-        text: test.text,
-        footage: test.footage,
-        answers: test.answers,
-        metrics: if test.metrics.is_empty() && test.preset.is_none() {
-            matrix.metrics.clone()
-        } else {
-            test.metrics.clone()
-        },
-        preset: test.preset.clone(),
-    };
-    let mut here = |test: &&TestEntry| {
-        let is_here = !test.split.contains('/') || Utf8Path::new(&test.split).is_file();
-        if !is_here {
-            let why = format!("`{}` is not there", test.split);
-            push_once(&mut expanded.absent, Absent { what: format!("{} on {}", test.label(), entry.label()), why });
-        }
-        is_here
-    };
-    matrix.test.iter().filter(wanted).filter(|test| here(test)).map(asked).collect()
-}
-
-fn baselines(matrix: &MatrixFile, entry: &DatasetEntry, place: &Place, expanded: &mut Expanded) -> Result<()> {
-    // Guesses read neither words nor pictures and search one video: other tests would only repeat the plain one.
-    let plain =
-        |test: &Asked| (test.among, test.text, test.footage) == (Among::Own, QueryText::Original, Footage::Seen);
-    let tests: Vec<Asked> = tests(matrix, entry, None, expanded).into_iter().filter(plain).collect();
-    for baseline in &matrix.baselines {
-        let oracle = baseline == ORACLE;
-        if tests.is_empty() || (oracle && (entry.name != WORLD || place.splits.is_some())) {
-            continue;
-        }
-        let label = entry.label();
-        let data: Table = Table::from_iter([
-            ("dataset".to_owned(), Value::String(entry.name.clone())),
-            ("root".to_owned(), Value::String(place.root.to_string())),
-        ]);
-        expanded.cells.push(Cell {
-            name: format!("{label}.{baseline}"),
-            dataset: label,
-            dataset_name: name_of(entry),
-            protocol: entry.protocol,
-            model: baseline.clone(),
-            variant: String::new(),
-            features: String::new(),
-            seed: 0,
-            by: if oracle { Answerer::Oracle } else { Answerer::Baseline },
-            data: data_config(data, &entry.set)?,
-            splits: place.splits.clone(),
-            tests: tests.clone(),
-            needs: Vec::new(),
-        });
-    }
-    Ok(())
-}
-
-/// `[data]` with what the matrix sets about it.
-fn data_config(mut data: Table, set: &Table) -> Result<DataConfig> {
-    for (key, value) in set {
-        if let Some(key) = key.strip_prefix("data.") {
-            data.insert(key.to_owned(), value.clone());
-        }
-    }
-    // A run about nothing but its data, so that there is one reader of `[data]` and its errors.
-    let whole = Table::from_iter([
-        ("model".to_owned(), Value::Table(Table::from_iter([("name".to_owned(), Value::String("none".to_owned()))]))),
-        ("data".to_owned(), Value::Table(with_features(data))),
-        (
-            "train".to_owned(),
-            Value::Table(Table::from_iter([
-                ("epochs".to_owned(), Value::Integer(1)),
-                ("rate".to_owned(), Value::Float(1.0)),
-            ])),
-        ),
-    ]);
-    Ok(RunFile::from_table("matrix", whole, &[])?.data)
-}
-
-/// Whoever looks at no features need not say where they are.
-fn with_features(mut data: Table) -> Table {
-    data.entry("features").or_insert_with(|| Value::String("none".to_owned()));
-    data
-}
-
-fn models(
-    matrix: &MatrixFile,
-    entry: &DatasetEntry,
-    place: &Place,
-    model: &ModelEntry,
-    out: &Utf8Path,
-    expanded: &mut Expanded,
-) -> Result<()> {
-    let label = entry.label();
-    let names: Vec<String> = match &model.run {
-        Some(run) => vec![run.replace("{dataset}", &entry.name)],
-        None if entry.runs.is_empty() => vec![format!("{}/{}", model.name, entry.name)],
-        None => entry.runs.iter().map(|dataset| format!("{}/{dataset}", model.name)).collect(),
-    };
-    let mut found = None;
-    for name in &names {
-        found = match found {
-            None => ready::run_text(name)?,
-            found => found,
-        };
-    }
-    let Some((path, text)) = found else {
-        let why = format!("there is no run file `{}`", names.join("` or `"));
-        expanded.absent.push(Absent { what: format!("{} on {label}", model.label()), why });
-        return Ok(());
-    };
-    let table: Table = text.parse().map_err(|error: toml::de::Error| crate::BenchError::Matrix {
-        place: path.clone(),
-        problem: error.message().to_owned(),
-        hint: None,
-    })?;
-    let as_in_the_run_file = BTreeMap::from([(String::new(), Utf8PathBuf::new())]);
-    let features = if entry.features.is_empty() { &as_in_the_run_file } else { &entry.features };
-    let tests = tests(matrix, entry, model.tests.as_deref(), expanded);
-    for (features_label, store) in features {
-        for seed in model.seeds.as_ref().unwrap_or(&matrix.seeds) {
-            let mut overrides = vec![
-                over("data.dataset", &Value::String(entry.name.clone())),
-                over("data.root", &Value::String(place.root.to_string())),
-            ];
-            if let Some(splits) = &place.splits {
-                for split in ["train", "val"] {
-                    let file = splits.join(format!("{split}.jsonl"));
-                    overrides.push(over(&format!("data.{split}"), &Value::String(file.into_string())));
-                }
-            }
-            if !store.as_str().is_empty() {
-                overrides.push(over("data.features", &Value::String(store.to_string())));
-            }
-            let sets = entry.set.iter().chain(&model.set);
-            overrides.extend(sets.map(|(key, value)| over(key, value)));
-            overrides.push(over("train.seed", &Value::Integer(i64::try_from(*seed).unwrap_or(i64::MAX))));
-            let mut run = RunFile::from_table(&path, table.clone(), &overrides)?;
-            if let Some(lacks) = lacks(entry, place, &run) {
-                push_once(&mut expanded.absent, Absent { what: format!("{} on {label}", model.label()), why: lacks });
-                continue;
-            }
-            let features_label = if features_label.is_empty() { usual_features(&run) } else { features_label.clone() };
-            let name = |model: &str| format!("{label}.{model}.{features_label}.seed{seed}");
-            if let Some(moments) = model.pseudo_moments {
-                let stem = format!("{label}-{features_label}-likest{moments}.jsonl");
-                let file = out.join("data").join(stem);
-                push_once(
-                    &mut expanded.made,
-                    Made::PseudoMoments { file: file.clone(), data: Box::new(run.data.clone()), moments },
-                );
-                run.data.train = file.into_string();
-            }
-            let (by, needs) = match &model.first_stage {
-                None => (Answerer::Model { run: run.to_toml()?, pseudo_moments: model.pseudo_moments }, Vec::new()),
-                Some(stage) => {
-                    let needs = vec![name(&stage.model), name(&model.name)];
-                    let folder = |name: &String| out.join("cells").join(name);
-                    let (first, second) = (folder(&needs[0]), folder(&needs[1]));
-                    (Answerer::TwoStage { first, second, videos: stage.videos }, needs)
-                }
-            };
-            let mut tests = tests.clone();
-            if model.first_stage.is_some() {
-                tests.retain(|test| test.among == Among::Pool);
-            }
-            expanded.cells.push(Cell {
-                name: name(&model.label()),
-                dataset: label.clone(),
-                dataset_name: name_of(entry),
-                protocol: entry.protocol,
-                model: model.name.clone(),
-                variant: model.variant.clone(),
-                features: features_label,
-                seed: *seed,
-                by,
-                data: run.data.clone(),
-                splits: place.splits.clone(),
-                tests,
-                needs,
-            });
-        }
-    }
-    Ok(())
-}
-
-fn over(key: &str, value: &Value) -> Override {
-    Override { key: key.to_owned(), value: value.to_string(), origin: "the matrix".to_owned() }
-}
-
-/// What a run on a real dataset needs and this machine does not have.
-fn lacks(entry: &DatasetEntry, place: &Place, run: &RunFile) -> Option<String> {
-    if entry.name == WORLD && !place.root.is_dir() {
-        return None; // it will be made
-    }
-    let features = run.data.features();
-    let words = run.data.words.clone();
-    let missing = std::iter::once(features).chain(words).find(|path| !path.exists())?;
-    Some(format!("`{missing}` is not there"))
-}
-
-/// A word for the store that a run file names: `features-motion` is `motion`.
-fn usual_features(run: &RunFile) -> String {
-    let features = run.data.features();
-    let stem = features.file_stem().unwrap_or("features");
-    stem.strip_prefix("features-").unwrap_or(stem).to_owned()
 }
 
 #[cfg(test)]
@@ -446,7 +405,7 @@ text = 'mask-verb'
         assert_eq!(asked("world.2d-tan.weak.seed1"), ["test-iid", "test-ood", "test-ood.mask-verb"]);
         assert_eq!(asked("world.bias-mode"), ["test-iid", "test-ood"], "a guess reads no words");
         assert_eq!(asked("world-cd.2d-tan.motion.seed1"), ["test-ood"]);
-        let Answerer::Model { run, .. } = &cell("world-cd.2d-tan.motion.seed2").by else { panic!("it is trained") };
+        let Method::Model { run, .. } = &cell("world-cd.2d-tan.motion.seed2").by else { panic!("it is trained") };
         let run = RunFile::from_table("run", run.parse().unwrap(), &[]).unwrap();
         assert_eq!((run.train.seed, run.train.stages[0].epochs), (2, 2));
         assert_eq!(run.data.train, "out/data/world-2000-bias0.8-seed0-cd/train.jsonl");

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::Advice;
-use cuemark_metrics::{MetricName, Preset, parse_list};
+use cuemark_features::FeatureVariant;
+use cuemark_protocols::splits::SplitProtocol;
+use cuemark_train::Among;
 use cuemark_world::WorldOptions;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use super::check::{broken, is_plain};
+use super::memory::parse_bytes;
 use super::ready;
-use crate::report::{Among, Footage, QueryText};
-use crate::{BenchError, Result};
+use crate::Result;
+use crate::report::QueryText;
 
 /// A matrix file, checked. Unknown keys are errors.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -54,8 +57,8 @@ pub struct DatasetEntry {
     pub label: Option<String>,
     /// Its folder. The world is filmed when this is left out.
     pub root: Option<Utf8PathBuf>,
-    /// Knobs of a world that is filmed for this matrix.
-    pub world: Option<WorldKnobs>,
+    /// Knobs of a world that is filmed for this matrix; what is left out stays as `cuemark world make` has it.
+    pub world: Option<WorldOptions>,
     /// Who cuts it into splits. Default: own
     #[serde(default)]
     pub protocol: Protocol,
@@ -72,46 +75,6 @@ pub struct DatasetEntry {
     pub set: Table,
 }
 
-/// Knobs of the world; what is left out stays as `cuemark world make` has it.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct WorldKnobs {
-    /// Videos over all splits.
-    pub videos: Option<usize>,
-    /// Every random choice hangs on it.
-    pub seed: Option<u64>,
-    /// How strongly the place of a moment can be guessed, 0 to 1.
-    pub bias: Option<f64>,
-    /// Mean length of a video, in **seconds**.
-    pub length: Option<f64>,
-    /// Events per video.
-    pub events: Option<usize>,
-    /// Share of moments that fill half of their video or more.
-    pub overlong: Option<f64>,
-    /// Words that each meaning may be said with, 1 to 4.
-    pub vocabulary: Option<usize>,
-    /// Standard deviation of the camera's noise, as a fraction of white.
-    pub noise: Option<f64>,
-}
-
-impl WorldKnobs {
-    /// The world that they describe.
-    pub fn options(&self) -> WorldOptions {
-        let usual = WorldOptions::default();
-        WorldOptions {
-            videos: self.videos.unwrap_or(usual.videos),
-            seed: self.seed.unwrap_or(usual.seed),
-            bias: self.bias.unwrap_or(usual.bias),
-            length: self.length.unwrap_or(usual.length),
-            events: self.events.unwrap_or(usual.events),
-            overlong: self.overlong.unwrap_or(usual.overlong),
-            vocabulary: self.vocabulary.unwrap_or(usual.vocabulary),
-            noise: self.noise.unwrap_or(usual.noise),
-            ..usual
-        }
-    }
-}
-
 /// Who cuts a dataset into splits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -125,6 +88,8 @@ pub enum Protocol {
     Cd,
     /// The last tenth by moment centre to test-ood.
     Centre,
+    /// Known words together as never before, and new words, to tests of their own.
+    Composition,
 }
 
 impl Protocol {
@@ -135,6 +100,18 @@ impl Protocol {
             Self::Standard => "standard",
             Self::Cd => "cd",
             Self::Centre => "centre",
+            Self::Composition => "composition",
+        }
+    }
+
+    /// The protocol of ours that cuts; `None` when the dataset's own parts are taken as they are.
+    pub fn maker(self) -> Option<SplitProtocol> {
+        match self {
+            Self::Own => None,
+            Self::Standard => Some(SplitProtocol::Standard),
+            Self::Cd => Some(SplitProtocol::Cd),
+            Self::Centre => Some(SplitProtocol::Centre),
+            Self::Composition => Some(SplitProtocol::Composition),
         }
     }
 }
@@ -161,7 +138,13 @@ pub struct ModelEntry {
     /// It learns from so many moments per training query, the likest by their captions, instead of the true one.
     pub pseudo_moments: Option<usize>,
     /// It is not trained, but answers with the model of the same name after another one has chosen videos.
-    pub first_stage: Option<FirstStage>,
+    pub first_stage: Option<FirstStageEntry>,
+    /// It is not ours: this command reads queries and writes predictions, see `docs/benchmark.md`. No run file is needed.
+    pub command: Option<String>,
+    /// **Seconds** that the command may take for one test. Default: as long as it likes
+    pub time_limit: Option<f64>,
+    /// Memory that the command may have: `8GiB`. Default: no limit
+    pub memory_limit: Option<String>,
     /// The tests that are asked of it, by name. Default: all
     pub tests: Option<Vec<String>>,
 }
@@ -169,7 +152,7 @@ pub struct ModelEntry {
 /// The model that chooses videos before another one looks for moments in them.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct FirstStage {
+pub struct FirstStageEntry {
     /// Its name; it must be in the matrix too.
     pub model: String,
     /// Videos that it leaves.
@@ -192,7 +175,7 @@ pub struct TestEntry {
     pub text: QueryText,
     /// What the model is shown. Default: seen
     #[serde(default)]
-    pub footage: Footage,
+    pub footage: FeatureVariant,
     /// Answers kept per query. Default: the run file's, or as many as the metrics look at
     pub answers: Option<usize>,
     /// Metrics. Default: the matrix's
@@ -254,11 +237,6 @@ impl Default for Quick {
     }
 }
 
-/// Whether a character may stand in a folder's name.
-fn is_plain(c: char) -> bool {
-    c.is_ascii_alphanumeric() || "-_+.".contains(c)
-}
-
 impl DatasetEntry {
     /// What it is called in results.
     pub fn label(&self) -> String {
@@ -268,6 +246,11 @@ impl DatasetEntry {
         };
         self.label.clone().unwrap_or_else(with_protocol)
     }
+
+    /// The world that is filmed for it; `None` when its data is somewhere already.
+    pub fn filmed(&self) -> Option<WorldOptions> {
+        (self.name == WORLD && self.root.is_none()).then(|| self.world.clone().unwrap_or_default())
+    }
 }
 
 impl ModelEntry {
@@ -276,6 +259,26 @@ impl ModelEntry {
         let safe = |c: char| if is_plain(c) { c } else { '_' };
         let variant: String = self.variant.chars().map(safe).collect();
         if variant.is_empty() { self.name.clone() } else { format!("{}+{variant}", self.name) }
+    }
+
+    /// What cannot be about its command.
+    pub(super) fn command_problem(&self) -> Option<String> {
+        if self.command.is_none() && (self.time_limit.is_some() || self.memory_limit.is_some()) {
+            return Some("`time_limit` and `memory_limit` are for a `command`".to_owned());
+        }
+        if self.command.is_some()
+            && (self.run.is_some()
+                || !self.set.is_empty()
+                || self.first_stage.is_some()
+                || self.pseudo_moments.is_some())
+        {
+            return Some("a `command` has no `run`, `set`, `first_stage` or `pseudo_moments`".to_owned());
+        }
+        if let Some(limit) = self.time_limit.filter(|limit| !(limit.is_finite() && *limit > 0.0)) {
+            return Some(format!("`time_limit`: {limit} s cannot be"));
+        }
+        let memory = self.memory_limit.as_deref()?;
+        parse_bytes(memory).is_none().then(|| format!("`memory_limit`: `{memory}` is no amount of memory such as 8GiB"))
     }
 
     /// Whether it learns from the dataset of that label.
@@ -290,7 +293,7 @@ impl TestEntry {
         let stem = Utf8Path::new(&self.split).file_stem().unwrap_or(&self.split).to_owned();
         let changed = [
             (self.text != QueryText::Original).then(|| self.text.name()),
-            (self.footage != Footage::Seen).then(|| self.footage.name()),
+            (self.footage != FeatureVariant::Seen).then(|| self.footage.name()),
             (self.among != Among::Own).then(|| self.among.name()),
         ];
         let parts = std::iter::once(stem.as_str()).chain(changed.into_iter().flatten());
@@ -321,80 +324,13 @@ impl MatrixFile {
         Ok(matrix)
     }
 
-    fn check(&self, path: &str) -> Result<()> {
-        let fault = |problem: String| BenchError::Matrix { place: path.to_owned(), problem, hint: None };
-        if self.dataset.is_empty() || self.test.is_empty() {
-            return Err(fault("a matrix needs at least one `[[dataset]]` and one `[[test]]`".to_owned()));
-        }
-        if self.model.is_empty() && self.baselines.is_empty() {
-            return Err(fault("nothing is tested: neither a `[[model]]` nor `baselines`".to_owned()));
-        }
-        let labels = |what: &str, labels: Vec<String>| -> Result<Vec<String>> {
-            for (position, label) in labels.iter().enumerate() {
-                if label.is_empty() || label.starts_with('.') || !label.chars().all(is_plain) {
-                    return Err(fault(format!("{what} `{label}`: expected letters, digits and `-_+.`")));
-                }
-                if labels[..position].contains(label) {
-                    return Err(fault(format!("two {what}s are called `{label}`: give one a label or variant")));
-                }
-            }
-            Ok(labels)
-        };
-        labels("matrix", vec![self.name.clone()])?;
-        let datasets = labels("dataset", self.dataset.iter().map(DatasetEntry::label).collect())?;
-        let tests = labels("test", self.test.iter().map(TestEntry::label).collect())?;
-        for dataset in &datasets {
-            let learn = self.model.iter().filter(|model| model.learns_from(dataset));
-            labels("model", learn.map(ModelEntry::label).collect())?;
-        }
-        for dataset in &self.dataset {
-            labels("feature store", dataset.features.keys().cloned().collect())?;
-            known(path, "dataset.tests", dataset.tests.as_deref(), &tests)?;
-            if dataset.name != WORLD && dataset.root.is_none() {
-                return Err(fault(format!("dataset `{}`: `root` is missing: where is it?", dataset.label())));
-            }
-            if let Some(knobs) = &dataset.world {
-                knobs.options().check()?;
-            }
-        }
-        for model in &self.model {
-            known(path, "model.datasets", model.datasets.as_deref(), &datasets)?;
-            known(path, "model.tests", model.tests.as_deref(), &tests)?;
-            if let Some(first) = &model.first_stage {
-                let names: Vec<String> =
-                    self.model.iter().filter(|other| other.first_stage.is_none()).map(ModelEntry::label).collect();
-                known(path, "model.first_stage", Some(std::slice::from_ref(&first.model)), &names)?;
-                known(path, "model.name", Some(std::slice::from_ref(&model.name)), &names)?;
-            }
-        }
-        let mut baselines: Vec<String> =
-            cuemark_protocols::baselines::BASELINES.iter().map(|card| card.name.to_owned()).collect();
-        baselines.push(ORACLE.to_owned());
-        known(path, "baselines", Some(&self.baselines), &baselines)?;
-        for (position, test) in self.test.iter().enumerate() {
-            let same = |other: &&TestEntry| {
-                let of = |test: &TestEntry| (test.split.clone(), test.text, test.footage, test.among);
-                of(other) == of(test)
-            };
-            if let Some(other) = self.test[..position].iter().find(same) {
-                let problem =
-                    format!("tests `{}` and `{}` ask the same: give one all the metrics", other.label(), test.label());
-                return Err(fault(problem));
-            }
-            metrics(&test.metrics)?;
-            test.preset.as_deref().map(str::parse::<Preset>).transpose()?;
-        }
-        metrics(&self.metrics)?;
-        Ok(())
-    }
-
     /// The same, small: a minute instead of hours.
     #[must_use]
     pub fn quickened(mut self) -> Self {
         let quick = self.quick.clone();
         for dataset in &mut self.dataset {
-            if dataset.name == WORLD && dataset.root.is_none() {
-                dataset.world.get_or_insert_default().videos = Some(quick.videos);
+            if dataset.filmed().is_some() {
+                dataset.world.get_or_insert_default().videos = quick.videos;
             }
             dataset.set.extend(quick.set.clone());
         }
@@ -415,46 +351,11 @@ impl MatrixFile {
     }
 }
 
-/// The metrics called so; none for none.
-pub(super) fn metrics(names: &[String]) -> Result<Vec<MetricName>> {
-    let lists = names.iter().map(|name| parse_list(name)).collect::<std::result::Result<Vec<_>, _>>()?;
-    Ok(lists.concat())
-}
-
 /// The dataset that `cuemark world make` writes.
 pub(super) const WORLD: &str = "world";
 
 /// Who answers from the world's log.
 pub(super) const ORACLE: &str = "oracle";
-
-fn known(path: &str, key: &str, names: Option<&[String]>, known: &[String]) -> Result<()> {
-    let Some(unknown) = names.unwrap_or_default().iter().find(|name| !known.contains(name)) else { return Ok(()) };
-    let problem = format!("`{key}`: there is no `{unknown}`");
-    Err(BenchError::Matrix {
-        place: path.to_owned(),
-        problem,
-        hint: Some(nearest(unknown, known.iter().map(String::as_str))),
-    })
-}
-
-fn broken(path: &str, line: usize, message: &str) -> BenchError {
-    let place = format!("{path}:{line}");
-    let message = message.trim();
-    let field = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
-    let Some((unknown, known)) = field else {
-        return BenchError::Matrix { place, problem: message.replace('\n', " "), hint: None };
-    };
-    let known = known.split('`').skip(1).step_by(2);
-    BenchError::Matrix { place, problem: format!("unknown key `{unknown}`"), hint: Some(nearest(unknown, known)) }
-}
-
-fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Advice {
-    let known: Vec<&str> = known.collect();
-    match cuemark_core::nearest::nearest(unknown, known.iter().copied()) {
-        Some(name) => Advice::nearest(name),
-        None => format!("known: {}", known.join(", ")).into(),
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -512,6 +413,23 @@ split = 'test-iid'
     }
 
     #[test]
+    fn a_command_needs_no_run_file_and_takes_no_settings_of_one() {
+        let with = |lines: &str| SMALL.replace("set = { train.epochs = 3 }", lines);
+        let matrix =
+            MatrixFile::parse("m.toml", &with("command = 'python mine.py'\ntime_limit = 60\nmemory_limit = '8GiB'"));
+        assert_eq!(matrix.unwrap().model[0].command.as_deref(), Some("python mine.py"));
+        for (lines, expected) in [
+            ("command = 'x'\nset = { train.epochs = 3 }", "a `command` has no `run`"),
+            ("time_limit = 60", "are for a `command`"),
+            ("command = 'x'\ntime_limit = -1", "-1 s cannot be"),
+            ("command = 'x'\nmemory_limit = 'plenty'", "is no amount of memory"),
+        ] {
+            let (error, _) = problem(&with(lines));
+            assert!(error.contains(expected), "{lines}: {error}");
+        }
+    }
+
+    #[test]
     fn a_test_is_called_after_what_is_changed() {
         let text = SMALL.replace("split = 'test-iid'", "split = 'pools'\namong = 'pool'\ntext = 'mask-verb'");
         assert_eq!(MatrixFile::parse("m.toml", &text).unwrap().test[0].label(), "pools.mask-verb.pool");
@@ -521,7 +439,7 @@ split = 'test-iid'
     fn quick_is_smaller_and_wins_over_the_models_own_settings() {
         let text = SMALL.replace("name = 'small'", "name = 'small'\nseeds = [4, 5]");
         let quick = MatrixFile::parse("m.toml", &text).unwrap().quickened();
-        assert_eq!(quick.dataset[0].world.unwrap().videos, Some(120));
+        assert_eq!(quick.dataset[0].world.as_ref().unwrap().videos, 120);
         assert_eq!((quick.seeds.as_slice(), quick.dataset[0].set["train.epochs"].as_integer()), (&[4][..], Some(1)));
     }
 

@@ -6,22 +6,26 @@
 
 mod account;
 mod cell;
+mod check;
+mod command;
 mod expand;
 mod file;
 mod memory;
 mod notes;
+mod place;
 mod prepare;
 mod ready;
 mod run;
 mod work;
 
 pub use account::{Account, CellAccount, State};
-pub use cell::{Answerer, Asked, Cell};
+pub use cell::{Cell, CellTest, Method};
+pub use command::Program;
 pub use expand::{Absent, Expanded, Made, expand};
-pub use file::{DatasetEntry, FirstStage, MatrixFile, ModelEntry, Protocol, Quick, TestEntry, WorldKnobs};
+pub use file::{DatasetEntry, FirstStageEntry, MatrixFile, ModelEntry, Protocol, Quick, TestEntry};
 pub use memory::{available, parse_bytes};
 pub(crate) use notes::{DoneNote, TrainedNote, evaluation};
 pub use prepare::prepare;
 pub use ready::matrices;
 pub use run::{Launch, RunOptions, run};
-pub use work::{Ended, Told, WorkOptions, work};
+pub use work::{CellMessage, Ended, WorkOptions, work};

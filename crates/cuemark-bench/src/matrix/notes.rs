@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::cell::{Asked, Cell};
+use super::cell::{Cell, CellTest};
 use crate::{BenchError, Result};
 
 /// What training came to so far: `trained.json`.
@@ -23,7 +23,7 @@ pub(crate) struct TrainedNote {
     pub(crate) steps: usize,
     /// Best score on the validation split.
     pub(crate) best: Option<f64>,
-    /// **Seconds** of all sittings that ended in order.
+    /// **Seconds** of all sessions that ended in order.
     pub(crate) seconds: f64,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct DoneNote {
     pub(crate) training: String,
     /// Tests by name.
     pub(crate) tests: IndexMap<String, TestNote>,
-    /// **Seconds** of all sittings that ended in order.
+    /// **Seconds** of all sessions that ended in order.
     pub(crate) seconds: f64,
     /// The most memory that the process had, in MiB; `None` where the system does not say.
     pub(crate) peak_mib: Option<u64>,
@@ -70,17 +70,17 @@ impl DoneNote {
     }
 
     /// Whether `test` was answered by the same model and its evaluation is still there.
-    pub(crate) fn holds(&self, folder: &Utf8Path, test: &Asked, print: &str) -> bool {
+    pub(crate) fn holds(&self, folder: &Utf8Path, test: &CellTest, print: &str) -> bool {
         let note = self.tests.get(&test.name).filter(|note| note.print == print);
         note.is_some_and(|note| evaluation(folder, &note.evaluation).is_file())
     }
 
-    pub(crate) fn keep(&mut self, test: &Asked, print: String, evaluation: String) {
+    pub(crate) fn keep(&mut self, test: &CellTest, print: String, evaluation: String) {
         self.tests.insert(test.name.clone(), TestNote { print, evaluation });
     }
 
     /// Forgets tests that are no longer asked.
-    pub(crate) fn keep_only(&mut self, tests: &[Asked]) {
+    pub(crate) fn keep_only(&mut self, tests: &[CellTest]) {
         self.tests.retain(|name, _| tests.iter().any(|test| test.name == *name));
     }
 }

@@ -1,13 +1,11 @@
 //! Data that a matrix makes for itself, before the first cell.
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Progress, Truth};
 use cuemark_data::ReadOptions;
 use cuemark_formats::{Overwrite, Source};
 use cuemark_protocols::ranked::pseudo_train::{pseudo_train, without};
-use cuemark_protocols::splits::{
-    CdOptions, CentreOptions, MadeSplits, StandardOptions, cd, centre, hash_inputs, standard, write_folder,
-};
+use cuemark_protocols::splits::{SplitProtocol, SplitRecipe, dataset_inputs, hash_inputs, write_folder};
 use cuemark_text::similarity::Tfidf;
 use cuemark_train::DataConfig;
 use cuemark_world::SPLITS;
@@ -46,37 +44,24 @@ pub fn prepare(made: &[Made], progress: &Progress) -> Result<()> {
 }
 
 fn splits(folder: &Utf8Path, name: &str, root: &Utf8Path, protocol: Protocol, progress: &Progress) -> Result<()> {
-    let (queries, made_standard, files) = if name == WORLD {
-        let files: Vec<_> = SPLITS.iter().map(|split| format!("splits/{split}.jsonl").into()).collect();
+    let recipe = protocol.maker().filter(|maker| name != WORLD || *maker != SplitProtocol::Standard);
+    let Some(recipe) = recipe.map(SplitRecipe::new) else {
+        let problem = format!("`{name}` brings its own splits: leave `protocol` out");
+        return Err(BenchError::Matrix { place: "dataset".to_owned(), problem, hint: None });
+    };
+    let (made, inputs) = if name == WORLD {
+        let files: Vec<Utf8PathBuf> = SPLITS.iter().map(|split| format!("splits/{split}.jsonl").into()).collect();
         let mut queries: Vec<Truth> = Vec::new();
         for file in &files {
-            let file: &camino::Utf8PathBuf = file;
-            queries.extend(
-                cuemark_data::read_truth(&Source::new(root.join(file)), None, &ReadOptions::default())?.queries,
-            );
+            let split = cuemark_data::read_truth(&Source::new(root.join(file)), None, &ReadOptions::default())?;
+            queries.extend(split.queries);
         }
-        (queries, None, files)
+        (recipe.part_queries(&queries, progress)?, hash_inputs(root, &files)?)
     } else {
         let dataset = cuemark_data::load(cuemark_data::find(name)?, root, &ReadOptions::default(), progress)?;
-        let mut files: Vec<camino::Utf8PathBuf> =
-            dataset.splits.iter().map(|split| split.file.clone().into()).collect();
-        files.dedup();
-        let made = match protocol {
-            Protocol::Standard => Some(standard(dataset.card.name, &dataset.splits, &StandardOptions::default())?),
-            _ => None,
-        };
-        (dataset.all().queries, made, files)
+        (recipe.part(&dataset, progress)?, dataset_inputs(&dataset)?)
     };
-    let made: MadeSplits = match (protocol, made_standard) {
-        (_, Some(made)) => made,
-        (Protocol::Cd, None) => cd(&queries, &CdOptions::default(), progress)?,
-        (Protocol::Centre, None) => centre(&queries, &CentreOptions::default())?,
-        (Protocol::Own | Protocol::Standard, None) => {
-            let problem = format!("`{name}` brings its own splits: leave `protocol` out");
-            return Err(BenchError::Matrix { place: "dataset".to_owned(), problem, hint: None });
-        }
-    };
-    write_folder(&made, name, hash_inputs(root, &files)?, folder, Overwrite::Never)?;
+    write_folder(&made, name, inputs, folder, Overwrite::Never)?;
     Ok(())
 }
 

@@ -19,11 +19,12 @@ use super::cell::Cell;
 use super::expand::Expanded;
 use super::memory;
 use super::notes::{self, DoneNote};
-use super::work::{Ended, Told};
+use super::work::{CellMessage, Ended};
 use crate::Result;
 
-/// Makes the command that fills the cell in a folder with so many threads.
-pub type Launch<'a> = &'a dyn Fn(&Utf8Path, usize) -> Command;
+/// Makes the command that fills the cell in a folder with so many threads. Its standard input stays open until it shall stop;
+/// its standard output says [`CellMessage`], a line each.
+pub type Launch<'a> = &'a dyn Fn(&Utf8Path, usize) -> Result<Command>;
 
 /// How a matrix is run.
 pub struct RunOptions<'a> {
@@ -246,7 +247,7 @@ impl Runner<'_> {
         let log = folder.join("log.txt");
         let refused = |source| ReadError::Write { path: log.clone(), source };
         let stderr = OpenOptions::new().create(true).append(true).open(&log).map_err(refused)?;
-        let mut command = (self.options.launch)(&folder, self.account.threads);
+        let mut command = (self.options.launch)(&folder, self.account.threads)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr);
         let began = Instant::now();
         let mut child = command.spawn().map_err(refused)?;
@@ -268,16 +269,16 @@ impl Runner<'_> {
 
     fn hear(&mut self, position: usize, line: &str) {
         // A line that is not ours (a library that prints) is nobody's business.
-        let Ok(told) = serde_json::from_str::<Told>(line) else { return };
+        let Ok(told) = serde_json::from_str::<CellMessage>(line) else { return };
         let Some(running) = self.running.iter_mut().find(|one| one.position == position) else { return };
         match told {
-            Told::Working { phase, done, of } => {
+            CellMessage::Working { phase, done, of } => {
                 if running.part.look().phase != phase {
                     running.part.phase(phase, 0);
                 }
                 running.part.set(done, of);
             }
-            Told::Ended(ended) => running.ended = Some(ended),
+            CellMessage::Ended(ended) => running.ended = Some(ended),
         }
     }
 

@@ -6,27 +6,28 @@ use std::time::Instant;
 use camino::Utf8Path;
 use cuemark_core::{Predictions, Progress, QueryPredictions, Seen, Split, Task, Truth, VideoId};
 use cuemark_data::{ReadOptions, read_truth};
-use cuemark_features::FeatureVariant;
 use cuemark_formats::{
     Overwrite, PredictionFormat, PredictionOptions, Source, WholeFile, read_predictions, write_predictions,
 };
 use cuemark_metrics::{Metric, MetricName, Overrides, Plan, Preset};
 use cuemark_protocols::baselines::{self, Training};
 use cuemark_tensor::Device;
-use cuemark_text::variants::{Mask, Variant, apply};
-use cuemark_train::{PredictOptions, RunFile, RunFolder, Start, TrainOptions, Trained, train};
+use cuemark_text::variants::apply;
+use cuemark_train::{Among, OutOfReach, PredictOptions, RunFile, RunFolder, Start, TrainOptions, Trained, train};
 use serde::{Deserialize, Serialize};
 
-use super::cell::{Answerer, Asked, Cell};
-use super::file::{self, Protocol, WORLD};
+use super::cell::{Cell, CellTest, Method};
+use super::check;
+use super::command::Learning;
+use super::file::{Protocol, WORLD};
 use super::notes::{DoneNote, TrainedNote};
-use crate::report::{self, About, Among, Footage, Measure, OutOfReach, QueryText};
+use crate::report::{self, About, Answerer, Measure, QueryText};
 use crate::{BenchError, Result};
 
 /// What a process that fills a cell says on the way, one JSON object a line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "at")]
-pub enum Told {
+pub enum CellMessage {
     /// It works.
     Working {
         /// At what: training, or a test.
@@ -40,7 +41,7 @@ pub enum Told {
     Ended(Ended),
 }
 
-impl Told {
+impl CellMessage {
     /// Where the work on a cell is.
     pub fn of(seen: Seen) -> Self {
         Self::Working { phase: seen.phase.into_owned(), done: seen.done, of: seen.total }
@@ -90,7 +91,7 @@ const USUAL_ANSWERS: usize = 10;
 pub fn work(folder: &Utf8Path, options: &WorkOptions, progress: &Progress) -> Result<Ended> {
     let began = Instant::now();
     let cell = super::notes::read_cell(folder)?;
-    let mut session = Session { cell: &cell, folder, options, progress, trained: None };
+    let mut session = Session { cell: &cell, folder, options, progress, trained: None, peak_mib: 0 };
     let ended = match session.run() {
         Err(error) if error.is_stopped() => false,
         ended => ended?,
@@ -107,6 +108,8 @@ struct Session<'a> {
     progress: &'a Progress,
     /// The model, once a test has asked for it.
     trained: Option<Trained>,
+    /// The most MiB that a command has had.
+    peak_mib: u64,
 }
 
 /// The answers to one test.
@@ -143,14 +146,15 @@ impl Session<'_> {
         }
         done.keep_only(&self.cell.tests);
         done.seconds += began.elapsed().as_secs_f64();
-        done.peak_mib = super::memory::own_peak_mib().or(done.peak_mib);
+        let own = super::memory::own_peak_mib().or(done.peak_mib);
+        done.peak_mib = own.map(|own| own.max(self.peak_mib));
         done.write(self.folder)?;
         Ok(true)
     }
 
     /// Trains a model to its end; `false` when it was asked to stop before.
     fn learn(&mut self, note: &mut TrainedNote) -> Result<bool> {
-        let Answerer::Model { run, .. } = &self.cell.by else { return Ok(true) };
+        let Method::Model { run, .. } = &self.cell.by else { return Ok(true) };
         let print = self.cell.training_print();
         if note.done && note.print == print {
             return Ok(true);
@@ -183,7 +187,7 @@ impl Session<'_> {
     }
 
     /// Answers and scores one test; the file that its evaluation is stored in.
-    fn test(&mut self, test: &Asked, note: &TrainedNote) -> Result<String> {
+    fn test(&mut self, test: &CellTest, note: &TrainedNote) -> Result<String> {
         self.progress.phase(test.name.clone(), 0);
         let split = self.split(&test.split)?;
         let plan = plan(test)?;
@@ -214,24 +218,33 @@ impl Session<'_> {
         Ok(split)
     }
 
-    fn answer(&mut self, test: &Asked, split: &Split, plan: Option<&Plan>) -> Result<Answered> {
+    fn answer(&mut self, test: &CellTest, split: &Split, plan: Option<&Plan>) -> Result<Answered> {
         let answers = test.answers.unwrap_or_else(|| plan.map_or(USUAL_ANSWERS, depth));
         let plain = |predictions| Answered { predictions, out_of_reach: None, ms_per_query: None };
         match &self.cell.by {
-            Answerer::Oracle => {
+            Method::Oracle => {
                 let world = self.cell.data.root.clone().unwrap_or_default();
                 Ok(plain(cuemark_world::oracle(&world, &test.split)?))
             }
-            Answerer::Baseline => {
+            Method::Baseline => {
                 let training = self.split(&self.cell.data.train)?;
                 let baseline = baselines::find(&self.cell.model)?.fit(&Training::of(&training.queries))?;
                 Ok(plain(baseline.predict(&split.queries, answers, self.cell.seed)?))
             }
-            Answerer::Model { .. } => {
+            Method::Command(program) => {
+                let of = |name: &str| self.split(name).map(|split| split.queries);
+                let (train, val) = (of(&self.cell.data.train)?, of(&self.cell.data.val)?);
+                let learning = Learning { train: &train, val: &val };
+                let said = program.answer(self.cell, self.folder, test, split, &learning, self.progress)?;
+                self.peak_mib = self.peak_mib.max(said.peak_mib);
+                let ms_per_query = Some(1e3 * said.seconds / split.queries.len().max(1) as f64);
+                Ok(Answered { predictions: said.predictions, out_of_reach: None, ms_per_query })
+            }
+            Method::Model { .. } => {
                 let folder = self.folder.to_owned();
                 self.predict(test, split, &folder, answers)
             }
-            Answerer::TwoStage { first, second, videos } => {
+            Method::TwoStage { first, second, videos } => {
                 let list = first.join("predictions").join(format!("{}.jsonl", test.name));
                 let (_, chosen) = read_predictions(&Source::new(list), &PredictionOptions::default())?;
                 let fewer = Split { queries: narrowed(&split.queries, &chosen, *videos), ..split.clone() };
@@ -241,7 +254,7 @@ impl Session<'_> {
         }
     }
 
-    fn predict(&mut self, test: &Asked, split: &Split, model: &Utf8Path, answers: usize) -> Result<Answered> {
+    fn predict(&mut self, test: &CellTest, split: &Split, model: &Utf8Path, answers: usize) -> Result<Answered> {
         if self.trained.is_none() {
             self.trained = Some(Trained::open(&RunFolder::new(model), &self.options.device)?);
         }
@@ -249,34 +262,21 @@ impl Session<'_> {
         let options = PredictOptions {
             answers,
             batch: trained.run.eval.batch,
-            among: match test.among {
-                Among::Own => cuemark_train::Among::OwnVideo,
-                Among::Pool => cuemark_train::Among::Pool,
-                Among::Split => cuemark_train::Among::Split,
-            },
+            among: test.among,
             window: None,
-            variant: match test.footage {
-                Footage::Seen => None,
-                Footage::Shuffled => Some(FeatureVariant::Shuffled),
-                Footage::Zeroed => Some(FeatureVariant::Zeroed),
-            },
+            variant: test.footage,
         };
         let began = Instant::now();
         let predicted = trained.predict(split, &options, self.progress)?;
         let milliseconds = 1e3 * began.elapsed().as_secs_f64();
-        let reach = predicted.out_of_reach;
         Ok(Answered {
             predictions: predicted.predictions,
-            out_of_reach: Some(OutOfReach {
-                past_the_end: reach.past_the_end,
-                too_short: reach.too_short,
-                moments: reach.moments,
-            }),
+            out_of_reach: Some(predicted.out_of_reach),
             ms_per_query: Some(milliseconds / split.queries.len().max(1) as f64),
         })
     }
 
-    fn about(&self, test: &Asked, split: &Split, note: &TrainedNote, ms_per_query: Option<f64>) -> About {
+    fn about(&self, test: &CellTest, split: &Split, note: &TrainedNote, ms_per_query: Option<f64>) -> About {
         let cell = self.cell;
         let graded = split.queries.iter().flat_map(|truth| &truth.moments).any(|moment| moment.relevance.is_some());
         let protocol = match (test.among, cell.protocol) {
@@ -289,11 +289,10 @@ impl Session<'_> {
         };
         About {
             model: cell.model.clone(),
-            kind: match cell.by {
-                Answerer::Model { .. } | Answerer::TwoStage { .. } => report::Answerer::Model,
-                Answerer::Baseline => report::Answerer::Baseline,
+            kind: match cell.by.answerer() {
                 // Nothing learns from the log and nothing is compared with it.
-                Answerer::Oracle => report::Answerer::File,
+                Answerer::Oracle => Answerer::File,
+                answerer => answerer,
             },
             variant: cell.variant.clone(),
             dataset: cell.dataset_name.clone(),
@@ -313,8 +312,8 @@ impl Session<'_> {
 }
 
 /// What a test measures; `None` leaves it to the report.
-fn plan(test: &Asked) -> Result<Option<Plan>> {
-    let metrics = file::metrics(&test.metrics)?;
+fn plan(test: &CellTest) -> Result<Option<Plan>> {
+    let metrics = check::metrics(&test.metrics)?;
     let metrics = (!metrics.is_empty()).then_some(metrics);
     Ok(match &test.preset {
         Some(preset) => Some(Plan::preset(preset.parse::<Preset>()?, metrics, Overrides::default())),
@@ -335,13 +334,7 @@ fn depth(plan: &Plan) -> usize {
 
 /// The queries as they are asked. What is drawn does not hang on the model's seed: all are asked the same.
 fn rewritten(text: QueryText, queries: &[Truth]) -> Result<Vec<Truth>> {
-    let variant = match text {
-        QueryText::Original => return Ok(queries.to_vec()),
-        QueryText::MaskVerb => Variant::MaskVerb(Mask::default()),
-        QueryText::OnlyVerb => Variant::OnlyVerb,
-        QueryText::Shuffle => Variant::Shuffle,
-        QueryText::WrongQuery => Variant::WrongQuery,
-    };
+    let Some(variant) = text.variant() else { return Ok(queries.to_vec()) };
     Ok(apply(&variant, queries, 0)?.0)
 }
 

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+use cuemark_features::FeatureVariant;
+use cuemark_text::variants::QueryText;
+use cuemark_train::Among;
 use serde::{Deserialize, Serialize};
 
 /// What gave the answers.
@@ -15,49 +18,8 @@ pub enum Answerer {
     File,
     /// A baseline that never looks at a video; trust cards compare with these.
     Baseline,
-}
-
-/// What the queries said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum QueryText {
-    /// What their dataset says. Default.
-    #[default]
-    Original,
-    /// The first verb was masked.
-    MaskVerb,
-    /// Only the first verb was left.
-    OnlyVerb,
-    /// The words were put in random order.
-    Shuffle,
-    /// The text was that of a query about another video.
-    WrongQuery,
-}
-
-/// What was shown of the video.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Footage {
-    /// The video. Default.
-    #[default]
-    Seen,
-    /// Its clips in random order.
-    Shuffled,
-    /// Nothing.
-    Zeroed,
-}
-
-/// Where a query was searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Among {
-    /// In the video it was written for. Default.
-    #[default]
-    Own,
-    /// In its pool.
-    Pool,
-    /// In every video of the split.
-    Split,
+    /// The world's own event log, which knows. Reports, which compare nothing with it, take it for a file.
+    Oracle,
 }
 
 macro_rules! names {
@@ -77,10 +39,7 @@ macro_rules! names {
     };
 }
 
-names!(Answerer: Model = "model", File = "file", Baseline = "baseline");
-names!(QueryText: Original = "original", MaskVerb = "mask-verb", OnlyVerb = "only-verb", Shuffle = "shuffle", WrongQuery = "wrong-query");
-names!(Footage: Seen = "seen", Shuffled = "shuffled", Zeroed = "zeroed");
-names!(Among: Own = "own", Pool = "pool", Split = "split");
+names!(Answerer: Model = "model", File = "file", Baseline = "baseline", Oracle = "oracle");
 
 /// Who answered what. Text fields are empty where nothing is known.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -101,7 +60,7 @@ pub struct About {
     /// What its queries said.
     pub text: QueryText,
     /// What was shown of its videos.
-    pub footage: Footage,
+    pub footage: FeatureVariant,
     /// Where its queries were searched.
     pub among: Among,
     /// The feature recipe.
@@ -128,7 +87,7 @@ impl Default for About {
             protocol: String::new(),
             split: String::new(),
             text: QueryText::default(),
-            footage: Footage::default(),
+            footage: FeatureVariant::default(),
             among: Among::default(),
             features: String::new(),
             seed: None,
@@ -143,7 +102,7 @@ impl Default for About {
 impl About {
     /// Whether queries and videos were what their dataset says.
     pub fn is_plain(&self) -> bool {
-        self.text == QueryText::Original && self.footage == Footage::Seen
+        self.text == QueryText::Original && self.footage == FeatureVariant::Seen
     }
 
     /// The file that its evaluation is stored in: `test-iid.json`, `test-iid.mask-verb.json`, `test-iid.zeroed.pool.json`.
@@ -154,7 +113,7 @@ impl About {
         let mut name: String = self.split.chars().map(safe).collect();
         for (part, plain) in [
             (self.text.name(), QueryText::Original.name()),
-            (self.footage.name(), Footage::Seen.name()),
+            (self.footage.name(), FeatureVariant::Seen.name()),
             (self.among.name(), Among::Own.name()),
         ] {
             if part != plain {
@@ -181,11 +140,8 @@ mod tests {
 
     #[test]
     fn names_are_those_that_json_has() {
-        for text in [QueryText::Original, QueryText::MaskVerb, QueryText::OnlyVerb, QueryText::WrongQuery] {
-            assert_eq!(serde_json::to_value(text).unwrap(), text.name());
-        }
         assert_eq!(serde_json::to_value(Answerer::Baseline).unwrap(), Answerer::Baseline.name());
-        assert_eq!(serde_json::to_value(Footage::Zeroed).unwrap(), Footage::Zeroed.name());
+        assert_eq!(serde_json::to_value(FeatureVariant::Zeroed).unwrap(), FeatureVariant::Zeroed.name());
         assert_eq!(serde_json::to_value(Among::Own).unwrap(), Among::Own.name());
     }
 }

@@ -12,6 +12,15 @@ pub(super) fn of_truth(truths: &[Truth]) -> String {
         text(&mut hasher, &truth.query.text);
         text(&mut hasher, truth.kind.as_deref().unwrap_or_default());
         hasher.update(truth.duration().unwrap_or(-1.0).to_le_bytes());
+        // Truth without ratings has the digest that it had before there were any.
+        if let Some(rated) = &truth.highlights {
+            hasher.update(rated.clip_len.seconds().to_le_bytes());
+            for (clip, grades) in rated.clips.iter().zip(&rated.ratings) {
+                hasher.update((*clip as u64).to_le_bytes());
+                hasher.update((grades.len() as u64).to_le_bytes());
+                hasher.update(grades);
+            }
+        }
     }
     print_of(hasher)
 }

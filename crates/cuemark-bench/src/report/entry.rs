@@ -1,9 +1,10 @@
 //! Rows of tables: what was evaluated under one name, over its seeds.
 
+use cuemark_train::Among;
 use indexmap::IndexMap;
 use serde::Serialize;
 
-use super::about::{Among, Answerer};
+use super::about::Answerer;
 use super::estimate::Estimate;
 use super::evaluated::Evaluated;
 

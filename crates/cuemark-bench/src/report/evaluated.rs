@@ -1,10 +1,12 @@
 //! What one run reached on one split: measured once, stored beside its predictions.
 
 use cuemark_metrics::Metric;
+use cuemark_train::OutOfReach;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use super::about::About;
+use super::about::{About, Answerer};
+use super::clip_scores::ClipScores;
 use super::per_query::PerQuery;
 
 /// The version of the stored form; a file of a later one is refused.
@@ -66,17 +68,6 @@ pub struct Resampling {
     pub seed: u64,
 }
 
-/// Moments that no answer of a model could meet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct OutOfReach {
-    /// They begin after the last clip that the model sees.
-    pub past_the_end: usize,
-    /// They are shorter than half of the model's shortest answer.
-    pub too_short: usize,
-    /// Of so many.
-    pub moments: usize,
-}
-
 /// Each query's first answer, one entry per query in truth order; nothing where a query was not answered.
 ///
 /// An answer in a video that holds no right moment has an overlap of 0 and no start and end.
@@ -93,6 +84,9 @@ pub struct FirstAnswers {
     /// How sure the method said it is; empty when it does not say.
     #[serde(default)]
     pub score: PerQuery,
+    /// How good it finds every clip; empty when it scores none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub saliency: Vec<ClipScores>,
 }
 
 impl Evaluated {
@@ -104,6 +98,12 @@ impl Evaluated {
 
     /// What does not hold together: the field and the problem. A file from outside may say anything.
     pub(super) fn fault(&self) -> Option<(&'static str, String)> {
+        if self.about.kind == Answerer::Oracle {
+            return Some((
+                "about.kind",
+                "`oracle` is no kind of evaluation: the world's log is stored as a file's".to_owned(),
+            ));
+        }
         if self.version > FORMAT_VERSION {
             return Some((
                 "version",
@@ -129,6 +129,10 @@ impl Evaluated {
         }
         if !self.first.score.0.is_empty() && wrong(&self.first.score) {
             return long("first.score", &self.first.score);
+        }
+        let curves = self.first.saliency.len();
+        if curves != 0 && curves != self.queries {
+            return Some(("first.saliency", format!("{curves} entries for {} queries", self.queries)));
         }
         if let Some((_, measured)) = self.metrics.iter().find(|(_, measured)| wrong(&measured.scores)) {
             return long("metrics.scores", &measured.scores);

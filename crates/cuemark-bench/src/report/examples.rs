@@ -3,10 +3,16 @@
 use cuemark_core::{Rng, Span, Truth};
 use serde::Serialize;
 
+use super::clip_scores::ClipScores;
 use super::entry::Entry;
+use super::films::Films;
 
 /// Examples of each kind.
 const EACH: usize = 3;
+/// Failures, where films can be watched.
+const FAILURES: usize = 12;
+/// Longer videos have no curve of ratings: it would be finer than the page.
+const MOST_CLIPS: usize = 5_000;
 
 /// One query with the truth and every entry's first answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,8 +29,14 @@ pub struct Example {
     pub duration: f64,
     /// Its right moments in **seconds**.
     pub truth: Vec<[f64; 2]>,
+    /// The raters' mean grade (0 to 4) of every whole clip; empty where nobody rated.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ratings: Vec<f64>,
     /// First answers, in the order of the entries.
     pub answers: Vec<Answer>,
+    /// Where the video's file is, as a link from the report's folder; nothing when nobody said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub film: Option<String>,
 }
 
 /// One entry's first answer.
@@ -36,9 +48,12 @@ pub struct Answer {
     pub span: Option<[f64; 2]>,
     /// Its overlap with the truth.
     pub iou: f64,
+    /// Its score of every clip; empty when it gives none.
+    #[serde(skip_serializing_if = "ClipScores::is_empty")]
+    pub saliency: ClipScores,
 }
 
-/// Three of each kind, ordered best, median, worst; equal ones are drawn with a fixed seed, no video twice in a kind.
+/// Three of each kind, ordered best, median, worst, and of the worst as many as are shown with films; equal ones are drawn with a fixed seed, no video twice in a kind.
 ///
 /// Judged by models and files; by baselines when there is nothing else.
 pub(super) fn examples(entries: &[Entry<'_>], truths: &[Truth]) -> Vec<Example> {
@@ -61,20 +76,34 @@ pub(super) fn examples(entries: &[Entry<'_>], truths: &[Truth]) -> Vec<Example> 
     }
     let middle = order.len().saturating_sub(EACH) / 2;
     let mut examples = Vec::new();
-    let mut pick = |kind, candidates: &mut dyn Iterator<Item = usize>| {
+    let mut pick = |kind, most: usize, candidates: &mut dyn Iterator<Item = usize>| {
         let mut videos: Vec<&str> = Vec::new();
         for n in candidates {
             let video = truths[n].video.as_ref().map_or("", |video| video.id.as_str());
-            if videos.len() < EACH && !videos.contains(&video) {
+            if videos.len() < most && !videos.contains(&video) {
                 videos.push(video);
                 examples.push(example(kind, n, &truths[n], &shown));
             }
         }
     };
-    pick("best", &mut order.iter().copied().take(order.len() / 3 + 1));
-    pick("median", &mut order.iter().copied().skip(middle).take(order.len() / 6 + EACH));
-    pick("worst", &mut order.iter().rev().copied().take(order.len() / 3 + 1));
+    pick("best", EACH, &mut order.iter().copied().take(order.len() / 3 + 1));
+    pick("median", EACH, &mut order.iter().copied().skip(middle).take(order.len() / 6 + EACH));
+    pick("worst", FAILURES, &mut order.iter().rev().copied().take(order.len() / 3 + 1));
     examples
+}
+
+/// Gives examples their films. Without one, failures are cut to as many as there are of the other kinds.
+pub(super) fn with_films(examples: &mut Vec<Example>, films: &Films) {
+    for example in examples.iter_mut() {
+        example.film = films.link(&example.video).map(str::to_owned);
+    }
+    if examples.iter().all(|example| example.film.is_none()) {
+        let mut worst = 0;
+        examples.retain(|example| {
+            worst += usize::from(example.kind == "worst");
+            example.kind != "worst" || worst <= EACH
+        });
+    }
 }
 
 fn example(kind: &'static str, n: usize, truth: &Truth, entries: &[&Entry<'_>]) -> Example {
@@ -82,7 +111,8 @@ fn example(kind: &'static str, n: usize, truth: &Truth, entries: &[&Entry<'_>]) 
     let answer = |entry: &&Entry<'_>| {
         let first = &entry.first().first;
         let span = first.start.get(n).zip(first.end.get(n)).map(|(start, end)| [start, end]);
-        Answer { label: entry.name.label(), span, iou: first.iou.get(n).unwrap_or(0.0) }
+        let saliency = first.saliency.get(n).cloned().unwrap_or_default();
+        Answer { label: entry.name.label(), span, iou: first.iou.get(n).unwrap_or(0.0), saliency }
     };
     Example {
         kind,
@@ -91,6 +121,25 @@ fn example(kind: &'static str, n: usize, truth: &Truth, entries: &[&Entry<'_>]) 
         video: truth.video.as_ref().map_or(String::new(), |video| video.id.to_string()),
         duration: truth.duration().unwrap_or(0.0),
         truth: truth.right().map(|moment| pair(moment.span)).collect(),
+        ratings: mean_grades(truth),
         answers: entries.iter().map(answer).collect(),
+        film: None,
     }
+}
+
+/// The mean grade of every whole clip of the query's video; clips that nobody rated have 0. A list of ratings from outside may name any
+/// clip, so that its length follows from the video alone.
+fn mean_grades(truth: &Truth) -> Vec<f64> {
+    let (Some(rated), Some(duration)) = (&truth.highlights, truth.duration()) else { return Vec::new() };
+    let clips = (duration / rated.clip_len.seconds()) as usize;
+    if clips > MOST_CLIPS {
+        return Vec::new();
+    }
+    let mut grades = vec![0.0; clips];
+    for (clip, ratings) in rated.clips.iter().zip(&rated.ratings) {
+        if let Some(grade) = grades.get_mut(*clip) {
+            *grade = ratings.iter().map(|rating| f64::from(*rating)).sum::<f64>() / ratings.len().max(1) as f64;
+        }
+    }
+    grades
 }

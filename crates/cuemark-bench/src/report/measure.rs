@@ -2,13 +2,15 @@
 
 use cuemark_core::{Predictions, Progress, QueryId, QueryPredictions, Task, Truth};
 use cuemark_metrics::{
-    Bootstrap, EvalError, Evaluation, Metric, MetricName, Overrides, Plan, Preset, evaluate, intervals,
+    Bootstrap, EvalError, Evaluation, HighlightLevel, Metric, MetricName, Overrides, Plan, Preset, evaluate, intervals,
 };
+use cuemark_train::OutOfReach;
 use rustc_hash::FxHashMap;
 
 use super::about::About;
+use super::clip_scores::ClipScores;
 use super::digest;
-use super::evaluated::{Evaluated, FORMAT_VERSION, FirstAnswers, Measured, OutOfReach, Resampling};
+use super::evaluated::{Evaluated, FORMAT_VERSION, FirstAnswers, Measured, Resampling};
 use super::per_query::PerQuery;
 use crate::Result;
 
@@ -38,7 +40,7 @@ impl Measure {
         predictions: &Predictions,
         progress: &Progress,
     ) -> Result<Evaluated> {
-        let plan = self.plan.clone().unwrap_or_else(|| usual_plan(truths));
+        let plan = self.plan.clone().unwrap_or_else(|| with_highlights(usual_plan(truths), truths, predictions));
         let evaluation = evaluate(&plan, truths, predictions, progress)?;
         let bounds = intervals(&evaluation.columns, self.bootstrap, progress).map_err(EvalError::from)?;
         let metrics = evaluation.columns.iter().zip(bounds).filter_map(|(column, bounds)| {
@@ -86,6 +88,19 @@ pub fn usual_plan(truths: &[Truth]) -> Plan {
     Plan::plain(metrics, Overrides::default())
 }
 
+/// The plan with HL-mAP and HL-Hit1 (very good, as papers print them), where people rated clips and the predictions score them.
+fn with_highlights(plan: Plan, truths: &[Truth], predictions: &Predictions) -> Plan {
+    let scored = predictions.tasks.iter().flat_map(|task| &task.queries).any(|list| list.saliency.is_some());
+    let rated = truths.iter().any(|truth| truth.highlights.is_some());
+    let timed = truths.iter().all(|truth| truth.highlights.is_none() || truth.duration().is_some());
+    if !(scored && rated && timed) {
+        return plan;
+    }
+    let level = Some(HighlightLevel::VeryGood);
+    let of_clips = [Metric::HighlightMap { level }, Metric::HighlightHit { level }].map(MetricName::from);
+    Plan::plain(plan.metrics.into_iter().chain(of_clips).collect(), Overrides::default())
+}
+
 fn conventions(plan: &Plan, evaluation: &Evaluation) -> Vec<String> {
     let name = plan.preset.map_or_else(|| "as defined".to_owned(), |preset| format!("preset {preset}"));
     let stages = plan.stages.iter().map(|stage| format!("{name}: {stage}"));
@@ -112,12 +127,17 @@ fn first_answers(truths: &[Truth], predictions: &Predictions) -> FirstAnswers {
         first.end.0.push(place.map_or(f32::NAN, |span| span.end() as f32));
         first.iou.0.push(met.unwrap_or(0.0) as f32);
         first.reach.0.push(ranked.iter().filter_map(&overlap).fold(0.0, f64::max) as f32);
+        let clips = lists.get(&truth.query.id).and_then(|list| list.saliency.as_deref());
+        first.saliency.push(clips.map(ClipScores::of).unwrap_or_default());
         let score = answer.and_then(|answer| answer.score).filter(|score| score.is_finite());
         said |= score.is_some();
         first.score.0.push(score.map_or(f32::NAN, |score| score as f32));
     }
     if !said {
         first.score = PerQuery::default();
+    }
+    if first.saliency.iter().all(|clips| clips.0.is_empty()) {
+        first.saliency = Vec::new();
     }
     first
 }

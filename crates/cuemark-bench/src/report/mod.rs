@@ -10,6 +10,7 @@ mod blind;
 mod board;
 mod breakdown;
 mod calibration;
+mod clip_scores;
 mod curves;
 mod data_section;
 mod digest;
@@ -17,6 +18,7 @@ mod entry;
 mod estimate;
 mod evaluated;
 mod examples;
+mod films;
 mod heat;
 mod measure;
 mod per_query;
@@ -30,18 +32,21 @@ mod training_log;
 mod trust;
 mod write;
 
-pub use about::{About, Among, Answerer, Footage, QueryText};
+pub use about::{About, Answerer};
 pub use behaviour::{Collapse, Misses};
 pub use blind::score_baselines;
 pub use board::Board;
 pub use breakdown::{Breakdown, Classes, WeakSpot};
 pub use calibration::{Bin, Calibration};
+pub use clip_scores::ClipScores;
+pub use cuemark_text::variants::QueryText;
 pub use curves::Curve;
 pub use data_section::{DataSection, Lengths};
 pub use entry::{Name, Place};
 pub use estimate::Estimate;
-pub use evaluated::{Evaluated, FORMAT_VERSION, FirstAnswers, Measured, OutOfReach, Resampling};
+pub use evaluated::{Evaluated, FORMAT_VERSION, FirstAnswers, Measured, Resampling};
 pub use examples::{Answer, Example};
+pub use films::Films;
 pub use heat::HeatMap;
 pub use measure::{Measure, usual_plan};
 pub use per_query::PerQuery;
@@ -51,6 +56,7 @@ pub use training_log::TrainingLog;
 pub use trust::{Check, TrustCard, Verdict};
 pub use write::FILES;
 
+use cuemark_train::Among;
 use indexmap::IndexMap;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -70,6 +76,20 @@ pub struct ReportOptions {
     pub notes: Vec<String>,
     /// Sections about datasets.
     pub data: Vec<DataSection>,
+    /// Files of the videos: failures come first then, and can be watched in the page.
+    pub films: Films,
+    /// Whether tables for papers and wikis show intervals.
+    pub intervals: Intervals,
+}
+
+/// Whether tables for papers and wikis show intervals; the page and the data always do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Intervals {
+    /// They do. Default.
+    #[default]
+    Shown,
+    /// They do not.
+    Hidden,
 }
 
 /// What a set of evaluated runs shows.
@@ -89,6 +109,9 @@ pub struct Report {
     pub data: Vec<DataSection>,
     /// What trainings logged.
     pub training: Vec<TrainingLog>,
+    /// Whether tables for papers and wikis show intervals.
+    #[serde(skip)]
+    pub intervals: Intervals,
 }
 
 /// Splits in the order in which a card's score is taken from them.
@@ -111,13 +134,16 @@ impl Report {
             let digest = &entries.iter().flat_map(|entry| &entry.runs).find(|run| run.pairing == pairing)?.truth;
             Some((runs.truths.get(digest)?.as_slice(), divisions.get(digest)?.as_slice()))
         };
-        let boards: Vec<Board> = places
+        let mut boards: Vec<Board> = places
             .iter()
             .map(|(place, entries)| {
                 let (truths, divisions) = known(entries).unzip();
                 Board::of(place, entries, truths, divisions.unwrap_or_default(), &published)
             })
             .collect();
+        for board in &mut boards {
+            examples::with_films(&mut board.examples, &options.films);
+        }
         let mut cards = Vec::new();
         for (place, entries) in chosen_places(&places) {
             let same = |run: &&Evaluated| {
@@ -140,14 +166,23 @@ impl Report {
         }
         let title = if options.title.is_empty() { "Moment retrieval report".to_owned() } else { options.title };
         Ok(Self {
-            title,
+            title: match partial(&boards) {
+                Some(partial) => format!("{title} ({partial})"),
+                None => title,
+            },
             cuemark: env!("CARGO_PKG_VERSION"),
             notes: options.notes,
             boards,
             cards,
             data: options.data,
             training: runs.logs,
+            intervals: options.intervals,
         })
+    }
+
+    /// Every board's table as papers want it.
+    pub fn sheets(&self) -> Vec<cuemark_metrics::Sheet> {
+        self.boards.iter().map(|board| write::sheet(&board.table, self.intervals)).collect()
     }
 
     /// What scripts want to know: every table's figures and every card's checks, fractions of 1.
@@ -186,6 +221,15 @@ impl Report {
             "datasets": data.collect::<Vec<_>>(),
         })
     }
+}
+
+/// What the title says when a method leaves queries unanswered: its numbers are of a partial set.
+fn partial(boards: &[Board]) -> Option<String> {
+    let tables = boards.iter().map(|board| &board.table);
+    let rows = tables.flat_map(|table| table.rows.iter().map(move |row| (table, row)));
+    let (table, row) = rows.max_by_key(|(_, row)| row.missing).filter(|(_, row)| row.missing > 0)?;
+    let thousands = cuemark_core::text::thousands;
+    Some(format!("partial: {} of {} queries unanswered", thousands(row.missing), thousands(table.queries)))
 }
 
 /// How the queries of each truth divide; made once for all boards that share it.

@@ -187,6 +187,105 @@ fn examples_show_the_extremes_and_no_video_twice_in_a_kind() {
     assert!(best[0] != best[1] && best[1] != best[2] && best[0] != best[2]);
 }
 
+/// Twenty clips of two seconds, the five from the moment's start on rated by two people.
+fn rated(n: usize) -> Vec<Truth> {
+    let mut truths = truths(n);
+    for (k, truth) in truths.iter_mut().enumerate() {
+        let first = 5 + (k % 5) / 2;
+        truth.highlights = Some(Box::new(cuemark_core::Highlights {
+            clip_len: cuemark_core::ClipLen::new(2.0).unwrap(),
+            clips: (first..first + 5).collect(),
+            ratings: vec![vec![4, 3]; 5],
+        }));
+    }
+    truths
+}
+
+/// Answers with scores for every clip: 1 for those that were rated and 0 for all others, plus `noise` of a fixed seed.
+fn salient(truths: &[Truth], noise: f64) -> cuemark_core::Predictions {
+    let mut rng = Rng::new(7);
+    let mut predictions = near(truths, 3.0, 0);
+    for (list, truth) in predictions.tasks[0].queries.iter_mut().zip(truths) {
+        let clips = &truth.highlights.as_ref().unwrap().clips;
+        let score = |clip: usize| f64::from(u8::from(clips.contains(&clip))) + noise * rng.normal();
+        list.saliency = Some((0..20).map(score).collect());
+    }
+    predictions
+}
+
+#[test]
+fn highlights_have_columns_and_every_example_a_curve() {
+    let truths = rated(60);
+    let runs = vec![
+        scored(about("sees"), &truths, &salient(&truths, 0.0)),
+        scored(about("guesses"), &truths, &salient(&truths, 9.0)),
+        scored(about("moments"), &truths, &near(&truths, 3.0, 0)),
+    ];
+    let found = report(runs, &truths);
+    let table = &found.boards[0].table;
+    // One of two raters says very good, the other never does.
+    assert_eq!(cell(table, "sees", "HL-mAP/VeryGood").estimate.value, 0.5);
+    assert_eq!(cell(table, "sees", "HL-Hit1/VeryGood").estimate.value, 1.0);
+    assert!(cell(table, "guesses", "HL-mAP/VeryGood").estimate.value < 0.35);
+    let column = table.metrics.iter().position(|name| name == "HL-mAP/VeryGood").unwrap();
+    let silent = table.rows.iter().find(|row| row.name.model == "moments").unwrap();
+    assert!(silent.cells[column].is_none(), "a method without clip scores has no figure for them");
+    for example in &found.boards[0].examples {
+        assert_eq!((example.ratings.len(), example.ratings.iter().copied().fold(0.0, f64::max)), (20, 3.5));
+        let curves: Vec<usize> = example.answers.iter().map(|answer| answer.saliency.0.len()).collect();
+        assert_eq!(curves.iter().sum::<usize>(), 40, "{curves:?}");
+    }
+    let page = found.to_html();
+    assert_eq!(page.matches("class=\"saliency\"").count(), found.boards[0].examples.len());
+    assert_eq!(page.matches("polygon class=\"rated\"").count(), found.boards[0].examples.len());
+}
+
+#[test]
+fn without_ratings_and_clip_scores_a_report_is_what_it_was() {
+    let truths = truths(30);
+    let evaluated = scored(about("m"), &truths, &near(&truths, 4.0, 0));
+    let stored = serde_json::to_string(&evaluated).unwrap();
+    assert!(!stored.contains("saliency") && !stored.contains("HL-"), "{stored}");
+    assert_eq!(evaluated.truth, scored(about("m"), &truths, &near(&truths, 1.0, 0)).truth);
+    let page = report(vec![evaluated], &truths).to_html();
+    assert!(!page.contains("class=\"saliency\"") && !page.contains("Saliency"));
+    let other = rated(30);
+    assert_ne!(
+        scored(about("m"), &other, &near(&other, 4.0, 0)).truth,
+        scored(about("m"), &truths, &near(&truths, 4.0, 0)).truth
+    );
+}
+
+#[test]
+fn with_films_failures_come_first_and_play_from_their_second() {
+    let truths = truths(60);
+    let missed = answers(&truths, |_| vec![(35.0, 40.0)]);
+    let runs = || {
+        let mut runs = Runs::default();
+        runs.add(scored(about("m"), &truths, &missed), &truths);
+        runs
+    };
+    let plain = Report::of(runs(), ReportOptions::default()).unwrap();
+    let worst = |report: &Report| report.boards[0].examples.iter().filter(|example| example.kind == "worst").count();
+    assert_eq!(worst(&plain), 3);
+    assert!(!plain.to_html().contains("<video") && !plain.to_html().contains("media-src"));
+    let files = truths.iter().filter_map(|truth| truth.video.as_ref()).map(|video| {
+        let name = video.id.to_string();
+        let path = camino::Utf8PathBuf::from(format!("/films/{name}.mp4"));
+        (name, path)
+    });
+    let films = Films::new(camino::Utf8Path::new("/out/report"), files);
+    let watched = Report::of(runs(), ReportOptions { films, ..ReportOptions::default() }).unwrap();
+    assert!(worst(&watched) > 3);
+    let page = watched.to_html();
+    let first = &watched.boards[0].examples.iter().find(|example| example.kind == "worst").unwrap();
+    let source = format!("src=\"../../films/{}.mp4#t={},", first.video, first.truth[0][0]);
+    assert!(page.contains(&source), "{source}");
+    assert!(page.contains("media-src 'self' file:"));
+    let (nobody, everybody) = (page.find("Nobody finds these").unwrap(), page.find("The usual case").unwrap());
+    assert!(nobody < everybody, "failures first");
+}
+
 #[test]
 fn runs_without_their_truth_still_have_tables_and_cards() {
     let truths = truths(30);

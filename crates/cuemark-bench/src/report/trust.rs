@@ -1,15 +1,17 @@
 //! The trust card: how far one entry's score can be believed, in checks that each have a number.
 
 use cuemark_core::Truth;
+use cuemark_features::FeatureVariant;
+use cuemark_text::variants::QueryText;
+use cuemark_train::OutOfReach;
 use serde::Serialize;
 
-use super::about::{Footage, QueryText};
 use super::behaviour::{Collapse, Misses};
 use super::breakdown::{Division, WeakSpot};
 use super::calibration::Calibration;
 use super::entry::{Entry, Name, Place};
 use super::estimate::{Estimate, paired_difference};
-use super::evaluated::{Evaluated, OutOfReach};
+use super::evaluated::Evaluated;
 
 /// Weak spots on a card.
 const SPOTS: usize = 5;
@@ -132,7 +134,7 @@ impl Evidence<'_> {
     }
 
     /// The entry's evaluations on `split` with these queries and videos.
-    fn of<'e>(&'e self, entry: &Entry<'_>, split: &str, text: QueryText, footage: Footage) -> Option<Entry<'e>> {
+    fn of<'e>(&'e self, entry: &Entry<'_>, split: &str, text: QueryText, footage: FeatureVariant) -> Option<Entry<'e>> {
         let runs: Vec<&Evaluated> = self
             .evaluated
             .iter()
@@ -145,7 +147,7 @@ impl Evidence<'_> {
 
     fn elsewhere(&self, entry: &Entry<'_>, metric: &str) -> Check {
         const NAME: &str = "other locations";
-        let side = |split| self.of(entry, split, QueryText::Original, Footage::Seen)?.measured(metric);
+        let side = |split| self.of(entry, split, QueryText::Original, FeatureVariant::Seen)?.measured(metric);
         let Some((iid, ood)) = side("test-iid").zip(side("test-ood")) else {
             return unknown(NAME, "no evaluation on both test-iid and test-ood");
         };
@@ -186,14 +188,14 @@ impl Evidence<'_> {
     /// What rewriting the query or hiding the video costs.
     fn probes(&self, entry: &Entry<'_>, metric: &str, score: Estimate) -> Vec<Check> {
         let probes = [
-            ("verb masked", QueryText::MaskVerb, Footage::Seen),
-            ("verb only", QueryText::OnlyVerb, Footage::Seen),
-            ("words shuffled", QueryText::Shuffle, Footage::Seen),
-            ("wrong query", QueryText::WrongQuery, Footage::Seen),
-            ("clips shuffled", QueryText::Original, Footage::Shuffled),
-            ("video hidden", QueryText::Original, Footage::Zeroed),
+            ("verb masked", QueryText::MaskVerb, FeatureVariant::Seen),
+            ("verb only", QueryText::OnlyVerb, FeatureVariant::Seen),
+            ("words shuffled", QueryText::Shuffle, FeatureVariant::Seen),
+            ("wrong query", QueryText::WrongQuery, FeatureVariant::Seen),
+            ("clips shuffled", QueryText::Original, FeatureVariant::Shuffled),
+            ("video hidden", QueryText::Original, FeatureVariant::Zeroed),
         ];
-        let check = |(name, text, footage): (&'static str, QueryText, Footage)| {
+        let check = |(name, text, footage): (&'static str, QueryText, FeatureVariant)| {
             let Some(probed) = self.of(entry, &self.place.split, text, footage) else {
                 // Only the two that a card must have are missed when they are not there.
                 let expected = matches!(name, "verb masked" | "wrong query");

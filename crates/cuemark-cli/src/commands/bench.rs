@@ -1,13 +1,12 @@
 //! `cuemark bench`: a matrix of runs, filled, resumed, tabulated and drawn.
 
 use camino::Utf8PathBuf;
-use cuemark_bench::leaderboard;
-use cuemark_bench::matrix::{self, Account, Ended, Expanded, MatrixFile, State, expand, parse_bytes};
+use cuemark::{RanStudy, RunStudy, Study, StudySettings};
+use cuemark_bench::matrix::{self, Account, Ended, MatrixFile, State};
 use serde_json::json;
 
-use crate::input::Force;
-use crate::matrix_run::{self, Left, Settings};
-use crate::output::{self, Outcome, Print, say};
+use crate::cell_process;
+use crate::output::{self, Outcome, Print};
 use crate::progress::watched;
 
 /// Run a matrix: datasets × protocols × models × features × seeds.
@@ -23,91 +22,57 @@ pub(crate) struct Args {
     /// Name the ready matrices.
     #[arg(long)]
     list: bool,
-    /// The matrix's folder. Default: out/NAME, or out/NAME-quick
-    #[arg(long, value_name = "DIR")]
-    out: Option<Utf8PathBuf>,
-    /// A small version: a world of a hundred films, one epoch, one seed.
-    #[arg(long)]
-    quick: bool,
     /// Say what would be done and do nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Cells side by side. Default: one per core
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    jobs: Option<u16>,
-    /// Memory that all cells together may have, such as 4GiB. Default: four fifths of what is free
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
-    memory: Option<u64>,
-    /// What to compute on: cpu, cuda, cuda:N.
-    #[arg(long, value_name = "DEVICE", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    settings: StudySettings,
     /// Go on with what was begun. That is what happens anyway; the flag is there for scripts that say so.
     #[arg(long)]
     resume: bool,
-    /// Fill the one cell in this folder; what the matrix starts for each.
-    #[arg(long, value_name = "DIR", hide = true, conflicts_with = "matrix")]
+    /// Fill one cell: do the job in this file, which the matrix wrote when it started the process.
+    #[arg(long, value_name = "JOB.json", hide = true, conflicts_with = "matrix")]
     cell: Option<Utf8PathBuf>,
     #[command(flatten)]
     print: Print,
-    #[command(flatten)]
-    force: Force,
-}
-
-fn bytes(text: &str) -> Result<u64, String> {
-    parse_bytes(text).ok_or_else(|| "a size such as 4GiB or 800M".to_owned())
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    if let Some(folder) = &args.cell {
-        let ended = matrix_run::fill_cell(folder, &args.device, args.force.overwrite());
+    if let Some(job) = &args.cell {
+        let ended = cell_process::fill(job);
         let outcome = Outcome::ok("");
         return Ok(if matches!(ended, Ended::Failed { .. }) { outcome.with_problems() } else { outcome });
     }
     let Some(path) = args.matrix.as_ref().filter(|_| !args.list) else { return list(args.print) };
-    let matrix = MatrixFile::read(path)?;
-    let matrix = if args.quick { matrix.quickened() } else { matrix };
-    let ending = if args.quick { "-quick" } else { "" };
-    let out = args.out.clone().unwrap_or_else(|| format!("out/{}{ending}", matrix.name).into());
-    let expanded = expand(&matrix, &out)?;
+    let request = study(path.clone(), args.settings.clone())?;
     if args.dry_run {
-        return plan(&matrix, &expanded, args.print);
+        return plan(&request.open()?, args.print);
     }
-    for absent in &expanded.absent {
-        say(&format!("left out: {}: {}", absent.what, absent.why));
+    let ran = watched("cells", |progress| request.run(progress))?;
+    let outcome = args.print.result(&ran, || as_text(&ran, path))?;
+    Ok(if ran.is_whole() { outcome } else { outcome.with_problems() })
+}
+
+/// A study whose cells this very program fills.
+pub(crate) fn study(matrix: Utf8PathBuf, settings: StudySettings) -> anyhow::Result<RunStudy> {
+    let program = Utf8PathBuf::try_from(std::env::current_exe()?)?;
+    Ok(RunStudy { matrix, settings, program: Some(program) })
+}
+
+fn as_text(ran: &RanStudy, path: &Utf8PathBuf) -> String {
+    let mut text = ran.table();
+    if !text.is_empty() {
+        text.push_str("\n\n");
     }
-    let settings = Settings {
-        out: &out,
-        jobs: args.jobs.map(usize::from).or(matrix.jobs),
-        memory: args.memory,
-        device: &args.device,
-        overwrite: args.force.overwrite(),
-    };
-    let account = watched("cells", |progress| matrix_run::fill(&matrix, &expanded, &settings, progress))?;
-    let Left { results, report, whole } = matrix_run::write_all(&matrix, &expanded, &account, &out);
-    let value = json!({
-        "matrix": matrix.name,
-        "out": out,
-        "account": account,
-        "overhead": account.overhead(),
-        "report": report,
-        "results": results.results,
-    });
-    let outcome = args.print.result(&value, || {
-        let mut text = leaderboard::table(std::slice::from_ref(&results));
-        if !text.is_empty() {
-            text.push_str("\n\n");
-        }
-        text += &account_text(&account);
-        text += &format!("\nresults: {}", out.join("results.json"));
-        if let Some(report) = &report {
-            text += &format!("\nreport:  {report}");
-        }
-        if !account.is_complete() {
-            text += &format!("\nthe same command does the rest: cuemark bench {path}");
-        }
-        text
-    })?;
-    Ok(if account.is_complete() && whole { outcome } else { outcome.with_problems() })
+    text += &account_text(&ran.account);
+    text += &format!("\nresults: {}", ran.out.join("results.json"));
+    if let Some(report) = &ran.report {
+        text += &format!("\nreport:  {report}");
+    }
+    if !ran.account.is_complete() {
+        text += &format!("\nthe same command does the rest: cuemark bench {path}");
+    }
+    text
 }
 
 fn list(print: Print) -> anyhow::Result<Outcome> {
@@ -119,10 +84,11 @@ fn list(print: Print) -> anyhow::Result<Outcome> {
     print.result(&value, || output::text_table(&["matrix", "about"], &rows))
 }
 
-fn plan(matrix: &MatrixFile, expanded: &Expanded, print: Print) -> anyhow::Result<Outcome> {
+fn plan(study: &Study, print: Print) -> anyhow::Result<Outcome> {
+    let expanded = &study.expanded;
     let tests = |cell: &matrix::Cell| cell.tests.iter().map(|test| test.name.clone()).collect::<Vec<_>>();
     let cells: Vec<_> = expanded.cells.iter().map(|cell| json!({ "cell": cell.name, "tests": tests(cell) })).collect();
-    let value = json!({ "matrix": matrix.name, "cells": cells, "absent": expanded.absent });
+    let value = json!({ "matrix": study.matrix.name, "cells": cells, "absent": expanded.absent });
     print.result(&value, || {
         let rows: Vec<_> = expanded.cells.iter().map(|cell| vec![cell.name.clone(), tests(cell).join(", ")]).collect();
         let mut text = output::text_table(&["cell", "tests"], &rows);

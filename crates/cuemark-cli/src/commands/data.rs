@@ -1,14 +1,13 @@
 //! `cuemark data`: read, check, describe and convert the public datasets.
 
-use std::sync::Arc;
-
 use camino::Utf8PathBuf;
 use clap::Subcommand;
-use cuemark_core::{RowCounts, RowPolicy};
+use cuemark::{CheckFile, CheckedFile, DatasetFolder, TruthReading};
+use cuemark_core::text::counted;
 use cuemark_data::check::{CheckReport, Figure, Verdict, check};
 use cuemark_data::stats::{Range, SplitStats, Stats, stats};
-use cuemark_data::{DATASETS, Dataset, DatasetCard, Durations, ReadOptions, TruthFormat, find, load};
-use cuemark_formats::{Source, WholeFile, write_truth};
+use cuemark_data::{DATASETS, Dataset, DatasetCard, TruthFormat};
+use cuemark_formats::{WholeFile, write_truth};
 use cuemark_protocols::splits::audit;
 use serde_json::{Value, json};
 
@@ -27,10 +26,11 @@ pub(crate) enum Action {
         #[command(flatten)]
         print: Print,
     },
-    /// Prove a folder against the published counts; exit 1 when one is wrong.
+    /// Prove a dataset's folder against the published counts, or look at a truth file of your own; exit 1 when something is
+    /// wrong.
     Check {
         #[command(flatten)]
-        dataset: DatasetArgs,
+        check: CheckArgs,
         #[command(flatten)]
         print: Print,
     },
@@ -61,57 +61,31 @@ pub(crate) enum Action {
     },
 }
 
+/// A dataset in a folder, or a file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// The dataset, as `cuemark data list` names it, or a truth file of your own.
+    #[arg(value_name = "NAME|FILE")]
+    name: String,
+    /// The dataset's own folder (for TACoS the variant's).
+    #[arg(long, value_name = "DIR")]
+    root: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    reading: TruthReading,
+}
+
 /// A dataset in a folder, its name given first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DatasetArgs {
     /// The dataset, as `cuemark data list` names it.
     name: String,
     #[command(flatten)]
-    folder: FolderArgs,
-}
-
-/// A dataset in a folder, its name given as a flag.
-#[derive(Debug, clap::Args)]
-pub(crate) struct DatasetFlags {
-    /// The dataset, as `cuemark data list` names it.
-    #[arg(long, value_name = "NAME")]
-    dataset: String,
-    #[command(flatten)]
-    folder: FolderArgs,
-}
-
-/// Where a dataset lies and how it is read.
-#[derive(Debug, clap::Args)]
-struct FolderArgs {
-    /// The dataset's own folder (for TACoS the variant's).
-    #[arg(long, value_name = "DIR")]
-    root: Utf8PathBuf,
-    /// Video durations for layouts that state none, beside what the folder holds.
-    #[arg(long, value_name = "FILE")]
-    durations: Option<Utf8PathBuf>,
-    /// What to do with rows that cannot be right.
-    #[arg(long, value_enum, default_value_t)]
-    bad_rows: RowPolicy,
+    folder: DatasetFolder,
 }
 
 impl DatasetArgs {
     fn load(&self) -> anyhow::Result<Dataset> {
-        self.folder.load(&self.name)
-    }
-}
-
-impl DatasetFlags {
-    pub(crate) fn load(&self) -> anyhow::Result<Dataset> {
-        self.folder.load(&self.dataset)
-    }
-}
-
-impl FolderArgs {
-    fn load(&self, name: &str) -> anyhow::Result<Dataset> {
-        let durations = self.durations.as_ref().map(|path| Durations::read(&Source::new(path))).transpose()?;
-        let options = ReadOptions { bad_rows: self.bad_rows, durations: durations.map(Arc::new) };
-        let card = find(name)?;
-        watched("reading", |progress| load(card, &self.root, &options, progress))
+        watched("reading", |progress| self.folder.load(&self.name, progress))
     }
 }
 
@@ -119,8 +93,11 @@ pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
     match action {
         Action::List { formats: false, print } => list(print),
         Action::List { formats: true, print } => list_formats(print),
-        Action::Check { dataset, print } => {
-            let report = check(&dataset.load()?);
+        Action::Check { check: CheckArgs { name, root: None, reading }, print } => check_file(&name, reading, print),
+        Action::Check { check: CheckArgs { name, root: Some(root), reading }, print } => {
+            let TruthReading { durations, bad_rows, .. } = reading;
+            let folder = DatasetFolder { root, durations, bad_rows };
+            let report = check(&watched("reading", |progress| folder.load(&name, progress))?);
             let outcome = print.result(&report, || check_text(&report))?;
             Ok(if report.is_ok() { outcome } else { outcome.with_problems() })
         }
@@ -139,6 +116,38 @@ pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
     }
 }
 
+/// A look at a file of one's own.
+fn check_file(name: &str, reading: TruthReading, print: Print) -> anyhow::Result<Outcome> {
+    let path = Utf8PathBuf::from(name);
+    if !path.exists() && path.as_str() != cuemark_formats::source::STDIN {
+        // A dataset without its folder, or a slip in its name.
+        let card = cuemark_data::find(name)?;
+        let problem = format!("`{}` is a dataset: say where it lies", card.name);
+        return Err(cuemark::Error::setting("root", problem).into());
+    }
+    let found = watched("reading", |progress| CheckFile { path, reading }.run(progress))?;
+    let outcome = print.result(&found, || checked_text(&found))?;
+    Ok(if found.is_ok() { outcome } else { outcome.with_problems() })
+}
+
+fn checked_text(found: &CheckedFile) -> String {
+    let mut text = format!("{}: {}\n", found.path, found.layout.as_deref().unwrap_or("of no known layout"));
+    if let Some(problem) = &found.problem {
+        text += &format!("WRONG: {problem}\n");
+    } else {
+        let (queries, videos, moments) = (
+            counted(found.queries, "query", "queries"),
+            counted(found.videos, "video", "videos"),
+            counted(found.moments, "moment", "moments"),
+        );
+        text += &format!("{queries} about {videos}, {moments}\n");
+    }
+    for note in &found.notes {
+        text += &format!("look at: {note}\n");
+    }
+    if found.is_ok() { text + "nothing wrong was found" } else { text }
+}
+
 fn list(print: Print) -> anyhow::Result<Outcome> {
     let all = DATASETS.iter().map(|card| {
         let files =
@@ -151,10 +160,10 @@ fn list(print: Print) -> anyhow::Result<Outcome> {
     print.result(&json!({ "datasets": all.collect::<Vec<Value>>() }), || {
         let row = |card: &&DatasetCard| {
             let splits: Vec<&str> = card.files.iter().map(|file| file.split).collect();
-            vec![card.name.to_owned(), card.title.to_owned(), splits.join(" ")]
+            vec![card.name.to_owned(), card.title.to_owned(), splits.join(" "), card.origin.to_owned()]
         };
         let rows: Vec<Vec<String>> = DATASETS.iter().map(row).collect();
-        output::text_table(&["dataset", "what it is", "splits"], &rows)
+        output::text_table(&["dataset", "what it is", "splits", "from"], &rows)
     })
 }
 
@@ -285,9 +294,9 @@ fn convert(dataset: &Dataset, file: Option<&str>, out: &Utf8PathBuf, force: &For
         file.finish()?;
     }
     Ok(Outcome::ok(format!(
-        "wrote {} queries with {} moments to {out}",
-        thousands(split.queries.len()),
-        thousands(split.pairs())
+        "wrote {} with {} to {out}",
+        counted(split.queries.len(), "query", "queries"),
+        counted(split.pairs(), "moment", "moments")
     )))
 }
 
@@ -300,13 +309,6 @@ fn split_of_file<'a>(dataset: &'a Dataset, name: &'a str) -> &'a str {
 }
 
 /// Says on standard error what is not there and what is wrong with the rows.
-pub(crate) fn note_dataset(dataset: &Dataset) {
-    for file in &dataset.absent {
-        output::say(&format!("note: `{}` ({}) is not there", file.path, file.split));
-    }
-    let mut rows = RowCounts::default();
-    dataset.splits.iter().for_each(|split| rows.add(&split.rows));
-    if let Some(faults) = output::faults(&rows) {
-        output::say(&format!("note: {}: {faults}", dataset.root));
-    }
+fn note_dataset(dataset: &Dataset) {
+    cuemark::dataset_notes(dataset).iter().for_each(|note| output::say(note));
 }

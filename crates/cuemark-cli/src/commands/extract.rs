@@ -1,15 +1,8 @@
 //! `cuemark features extract`: from video files to a store of features.
 
-use anyhow::bail;
-use camino::Utf8PathBuf;
+use cuemark::{Extract, ExtractedFeatures, Shard};
 use cuemark_core::printable;
-use cuemark_encoders::extract::{ExtractOptions, ExtractReport, Shard, extract_to_store};
-use cuemark_encoders::visual::{self, EncoderOptions};
-use cuemark_formats::Overwrite;
-use cuemark_media::{Ffmpeg, LeftOut, find_videos};
-use serde_json::json;
 
-use crate::input::Force;
 use crate::output::{Outcome, Print, thousands};
 use crate::progress::watched;
 
@@ -18,89 +11,27 @@ const NAMED: usize = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Video files, or folders of them; a video is called by its file's name without the ending, and by its folder too where two
-    /// would be called alike.
-    #[arg(required = true, value_name = "VIDEO")]
-    videos: Vec<Utf8PathBuf>,
-    /// What turns clips into numbers: concepts, clip, i3d, i3d-logits, c3d, vgg16-fc6, vgg16-fc7, resnet50, resnet152,
-    /// efficientnet-lite0, world-weak, world-shape, world-motion.
-    #[arg(long, value_name = "NAME")]
-    encoder: String,
-    /// The folder of the store; videos that are in it already are kept.
-    #[arg(long, value_name = "STORE")]
-    out: Utf8PathBuf,
-    /// A file with the encoder's weights. Default: those that `cuemark weights pull` fetched
-    #[arg(long, value_name = "FILE")]
-    weights: Option<Utf8PathBuf>,
-    /// Do one share of the work, for several processes or machines on one store: 1/4, 2/4 …
-    #[arg(long, value_name = "I/N", default_value = "1/1")]
-    shard: Shard,
-    /// What to compute on: cpu, cuda or cuda:N.
-    #[arg(long, default_value = "cpu")]
-    device: String,
-    /// Frames a second. Default: the encoder's own
-    #[arg(long, value_name = "N")]
-    fps: Option<f64>,
-    /// Frames of one clip. Default: the encoder's own
-    #[arg(long, value_name = "N")]
-    frames: Option<usize>,
-    /// Frames from the start of a clip to the start of the next. Default: the encoder's own, or `--frames`
-    #[arg(long, value_name = "N")]
-    stride: Option<usize>,
+    #[command(flatten)]
+    extract: Extract,
     #[command(flatten)]
     print: Print,
-    #[command(flatten)]
-    force: Force,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    if args.shard != Shard::WHOLE && args.force.overwrite() == Overwrite::Force {
-        bail!("`--force` would remove what the other shares wrote: remove the store yourself, then start all shares");
-    }
-    let found = watched("looking for films", |progress| find_videos(&args.videos, progress))?;
-    if let (true, Some(first)) = (found.videos.is_empty(), found.left_out.first()) {
-        bail!("{}: {}", printable(&first.what), printable(&first.problem));
-    }
-    // What can be wrong with the machine is said before weights are read.
-    let ffmpeg = Ffmpeg::on_path();
-    ffmpeg.check()?;
-    let encoder = visual::open(
-        &args.encoder,
-        &EncoderOptions {
-            device: cuemark_tensor::device(&args.device)?,
-            weights: args.weights.clone(),
-            cache: None,
-            fps: args.fps,
-            frames: args.frames,
-            stride: args.stride,
-        },
-    )?;
-    let options = ExtractOptions { overwrite: args.force.overwrite(), shard: args.shard, ffmpeg };
-    let report = watched("extracting", |progress| {
-        extract_to_store(&found.videos, encoder.as_ref(), &args.out, &options, progress)
-    })?;
-    let told = json!({
-        "store": args.out,
-        "encoder": encoder.name(),
-        "shard": args.shard.to_string(),
-        "extracted": report,
-        "left_out": found.left_out,
-        "hours_of_video_per_hour": report.speed(),
-    });
-    let outcome = args.print.result(&told, || text(args, &report, &found.left_out))?;
-    Ok(if report.failed.is_empty() && found.left_out.is_empty() { outcome } else { outcome.with_problems() })
+    let extracted = watched("looking for videos", |progress| args.extract.run(progress))?;
+    let outcome = args.print.result(&extracted, || text(&extracted))?;
+    Ok(if extracted.is_whole() { outcome } else { outcome.with_problems() })
 }
 
-fn text(args: &Args, report: &ExtractReport, left_out: &[LeftOut]) -> String {
+fn text(features: &ExtractedFeatures) -> String {
+    let ExtractedFeatures { store, encoder, shard, extracted: report, left_out, .. } = features;
     let resumed = match report.resumed {
         0 => String::new(),
         videos => format!(", {} of them there already", thousands(videos)),
     };
-    let share = if args.shard == Shard::WHOLE { String::new() } else { format!(" (share {})", args.shard) };
+    let share = if *shard == Shard::WHOLE { String::new() } else { format!(" (share {shard})") };
     let mut lines = vec![format!(
-        "wrote {} to {}{share}: {} videos{resumed}, {} new rows",
-        args.encoder,
-        args.out,
+        "wrote {encoder} to {store}{share}: {} videos{resumed}, {} new rows",
         thousands(report.videos),
         thousands(report.rows)
     )];

@@ -21,7 +21,7 @@ use crate::progress::watched;
 /// Videos with something wrong that are named one by one.
 const NAMED: usize = 10;
 
-/// Extract clip features from videos, look at them, convert them, hold two stores against each other.
+/// Clip features: extract them from videos, look at them, convert them, compare two stores.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
     /// What is in a store: streams, recipes, rows, widths, and what is wrong; exit 1 when something is.
@@ -83,8 +83,8 @@ pub(crate) struct Convert {
     #[arg(long, value_name = "FILE")]
     pca_file: Option<Utf8PathBuf>,
     /// Divide every row by its norm, after the projection: l2 as 2D-TAN does, l2-eps as TVR does.
-    #[arg(long, value_enum, default_value_t = Norm::None)]
-    normalise: Norm,
+    #[arg(long, value_enum, default_value_t)]
+    normalise: Normalise,
     /// Bring videos to another number of rows: cut, mean-bins, mean-bins-if-longer or linspace.
     #[arg(long, value_name = "RULE:ROWS")]
     resample: Option<Resample>,
@@ -95,14 +95,6 @@ pub(crate) struct Convert {
     print: Print,
     #[command(flatten)]
     force: Force,
-}
-
-/// How rows are divided by their norm.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Norm {
-    None,
-    L2,
-    L2Eps,
 }
 
 /// How to read what lies at a path.
@@ -256,11 +248,7 @@ fn run_convert(args: &Convert) -> anyhow::Result<Outcome> {
     let pca = projection(args, source.as_ref(), overwrite)?;
     let options = ConvertOptions {
         extractor: args.extractor.clone(),
-        normalise: match args.normalise {
-            Norm::None => Normalise::None,
-            Norm::L2 => Normalise::L2,
-            Norm::L2Eps => Normalise::L2Eps,
-        },
+        normalise: args.normalise,
         resample: args.resample,
         precision: args.dtype,
         overwrite,

@@ -2,6 +2,7 @@
 
 mod bench;
 mod compare;
+mod convert;
 mod data;
 mod demo;
 mod eval;
@@ -17,6 +18,7 @@ mod rank;
 mod report;
 mod search;
 mod serve;
+mod shell;
 mod split;
 mod text;
 mod text_bias;
@@ -25,6 +27,8 @@ mod weights;
 mod world;
 
 use clap::Subcommand;
+
+pub(crate) use eval::{asks_for_list as asks_for_metrics, list as list_metrics};
 
 use crate::output::Outcome;
 
@@ -38,6 +42,8 @@ pub(crate) enum Command {
     Eval(eval::Args),
     /// Is one prediction file better than another?
     Compare(compare::Args),
+    /// Write a prediction or truth file in another layout, or its moments for another program.
+    Convert(convert::Args),
     /// Published methods: what there is, their settings, their agreement with the references.
     #[command(subcommand)]
     Models(models::Action),
@@ -46,7 +52,7 @@ pub(crate) enum Command {
     /// Answer queries with a trained model, or without looking at a video.
     Predict(predict::Args),
     /// What runs, prediction files and datasets show: tables, trust cards, figures.
-    Report(report::Args),
+    Report(Box<report::Args>),
     /// Run a matrix of models on datasets, and report on it.
     Bench(bench::Args),
     /// Splits that expose bias.
@@ -63,7 +69,7 @@ pub(crate) enum Command {
     /// Graded relevance for imprecise queries: rewriting, candidates, ratings, consensus.
     #[command(subcommand)]
     Rank(rank::Action),
-    /// Extract clip features from videos, look at them, convert them, hold two stores against each other.
+    /// Clip features: extract them from videos, look at them, convert them, compare two stores.
     #[command(subcommand)]
     Features(features::Action),
     /// Weights of published encoders: what there is, fetching, checking.
@@ -76,21 +82,27 @@ pub(crate) enum Command {
     Search(search::Args),
     /// Serve an index: a page to search with, and an API.
     Serve(serve::Args),
-    /// What people reach against each other.
+    /// Human performance: what people reach against each other.
     HumanCeiling(human_ceiling::Args),
     /// The built-in synthetic world: films of coloured shapes in which the truth is known.
     #[command(subcommand)]
     World(world::Action),
     /// A first look: everything on built-in material.
     Demo(demo::Args),
+    /// Print a script that completes commands and flags in a shell.
+    Completions(shell::CompletionsArgs),
+    /// Write a manual page for every command into a folder.
+    Man(shell::ManArgs),
 }
 
 impl Command {
-    pub(crate) fn run(self) -> anyhow::Result<Outcome> {
+    /// Carries it out; `program` is what the command line was understood by.
+    pub(crate) fn run(self, program: clap::Command) -> anyhow::Result<Outcome> {
         match self {
             Self::Data(action) => data::run(action),
             Self::Eval(args) => eval::run(&args),
             Self::Compare(args) => compare::run(&args),
+            Self::Convert(args) => convert::run(&args),
             Self::Models(action) => models::run(&action),
             Self::Train(args) => train::run(&args),
             Self::Predict(args) => predict::run(&args),
@@ -109,6 +121,8 @@ impl Command {
             Self::HumanCeiling(args) => human_ceiling::run(&args),
             Self::World(action) => world::run(&action),
             Self::Demo(args) => demo::run(&args),
+            Self::Completions(args) => Ok(shell::completions(&args, program)),
+            Self::Man(args) => shell::man(&args, program),
         }
     }
 }

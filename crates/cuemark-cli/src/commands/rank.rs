@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::Subcommand;
+use cuemark::{Queries, SimilarityBy};
 use cuemark_core::VideoId;
 use cuemark_data::read_ratings;
 use cuemark_formats::{Source, WholeFile, json, write_truth};
@@ -17,9 +18,9 @@ use cuemark_text::names::NameList;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::input::{Force, QueriesArg, read_queries};
+use crate::input::Force;
 use crate::output::{self, Outcome, Print, percent, thousands};
-use crate::similarity::SimilarityArgs;
+use crate::progress::watched;
 
 /// Graded relevance for imprecise queries: rewriting, candidates, ratings, consensus.
 #[derive(Debug, Subcommand)]
@@ -27,7 +28,7 @@ pub(crate) enum Action {
     /// Take the names of characters out of queries, with two checks and queues for what fails them.
     Rewrite {
         #[command(flatten)]
-        queries: QueriesArg,
+        queries: Queries,
         /// `name,noun` lines: who is replaced by what.
         #[arg(long, value_name = "FILE.csv")]
         names: Option<Utf8PathBuf>,
@@ -48,12 +49,12 @@ pub(crate) enum Action {
     /// The moments whose captions are likest to each query, in batches to be rated.
     Candidates {
         #[command(flatten)]
-        queries: QueriesArg,
+        queries: Queries,
         /// Captions, each with its moment.
         #[arg(long, value_name = "FILE")]
         captions: Utf8PathBuf,
         #[command(flatten)]
-        similarity: SimilarityArgs,
+        similarity: SimilarityBy,
         /// Candidates of a query at the most.
         #[arg(long, value_name = "K", default_value_t = 40)]
         most: usize,
@@ -119,7 +120,7 @@ pub(crate) enum Action {
     /// Training sets of the likest moments, queries of val and test taken out.
     PseudoTrain {
         #[command(flatten)]
-        queries: QueriesArg,
+        queries: Queries,
         /// Captions, each with its moment.
         #[arg(long, value_name = "FILE")]
         captions: Utf8PathBuf,
@@ -127,7 +128,7 @@ pub(crate) enum Action {
         #[arg(long, value_name = "FILE")]
         held_out: Vec<Utf8PathBuf>,
         #[command(flatten)]
-        similarity: SimilarityArgs,
+        similarity: SimilarityBy,
         /// How many moments a query gets; a file for each.
         #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = pseudo_train::PUBLISHED_TOP)]
         top: Vec<usize>,
@@ -199,8 +200,8 @@ pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
             })
         }
         Action::Candidates { queries, captions, similarity, most, ratings, bar, study, out, seed, print, force } => {
-            let (queries, captions) = (queries.read()?, read_queries(&captions)?);
-            let between = similarity.between(&queries, &captions)?;
+            let (queries, captions) = (queries.read()?, Queries::new(captions).read()?);
+            let between = watched("comparing", |progress| similarity.between(&queries, &captions, progress))?;
             let settings = CandidateSettings { most, bar, ..CandidateSettings::default() };
             let found = match study {
                 Some(each) => {
@@ -263,11 +264,11 @@ pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
         Action::PseudoTrain { queries, captions, held_out, similarity, top, out, print, force } => {
             let mut held = Vec::new();
             for path in &held_out {
-                held.extend(read_queries(path)?);
+                held.extend(Queries::new(path).read()?);
             }
             let (queries, removed) = pseudo_train::without(&queries.read()?, &held);
-            let captions = read_queries(&captions)?;
-            let between = similarity.between(&queries, &captions)?;
+            let captions = Queries::new(captions).read()?;
+            let between = watched("comparing", |progress| similarity.between(&queries, &captions, progress))?;
             let most = top.iter().copied().max().unwrap_or(1);
             let largest = pseudo_train::pseudo_train(&queries, &captions, &*between, most, removed)?;
             let mut written = Vec::new();

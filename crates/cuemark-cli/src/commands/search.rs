@@ -4,6 +4,8 @@ use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark::{Ask, Found, FoundMoment};
 use cuemark_core::{Progress, Span, printable};
+use cuemark_formats::WholeFile;
+use cuemark_formats::export::{Clip, ExportFormat, FrameRate, export};
 use cuemark_media::{Ffmpeg, OpenedVideo};
 
 use crate::input::Force;
@@ -24,6 +26,12 @@ pub(crate) struct Args {
     /// Cut the best answer into this file.
     #[arg(long, value_name = "OUT.mp4")]
     clip: Option<Utf8PathBuf>,
+    /// Write the answers in the best one's video as cues (WebVTT) into this file.
+    #[arg(long, value_name = "OUT.vtt")]
+    vtt: Option<Utf8PathBuf>,
+    /// Write all answers as an edit decision list (CMX 3600, 25 frames a second) into this file.
+    #[arg(long, value_name = "OUT.edl")]
+    edl: Option<Utf8PathBuf>,
     #[command(flatten)]
     print: Print,
     #[command(flatten)]
@@ -31,7 +39,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    if let Some(out) = &args.clip {
+    for out in [&args.clip, &args.vtt, &args.edl].into_iter().flatten() {
         args.force.overwrite().check(out)?;
     }
     let found = watched("searching", |progress| args.ask.run(progress))?;
@@ -40,6 +48,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     }
     if let Some(best) = found.answers.first() {
         play_or_cut(args, best)?;
+        write_clips(args, &found, best)?;
     }
     args.print.result(&found, || text(&found))
 }
@@ -83,6 +92,35 @@ fn clock(seconds: f64) -> String {
     let (hours, minutes, rest) = (tenths / 36_000, tenths / 600 % 60, tenths % 600);
     let rest = format!("{:02}.{}", rest / 10, rest % 10);
     if hours > 0 { format!("{hours}:{minutes:02}:{rest}") } else { format!("{minutes}:{rest}") }
+}
+
+/// Answers for players and cutting programs.
+fn write_clips(args: &Args, found: &Found, best: &FoundMoment) -> anyhow::Result<()> {
+    let clip = |answer: &FoundMoment| -> anyhow::Result<Clip> {
+        Ok(Clip {
+            query: "answer".to_owned(),
+            text: found.query.clone().unwrap_or_default(),
+            video: answer.video.as_str().into(),
+            span: Span::new(answer.start, answer.end)?,
+            score: Some(answer.probability),
+        })
+    };
+    let write = |out: &Utf8PathBuf, format, answers: Vec<&FoundMoment>| -> anyhow::Result<()> {
+        let clips = answers.into_iter().map(clip).collect::<anyhow::Result<Vec<Clip>>>()?;
+        let mut file = WholeFile::create(out, args.force.overwrite())?;
+        export(&clips, format, FrameRate::default(), &mut file)?;
+        file.finish()?;
+        output::say(&format!("wrote {out}"));
+        Ok(())
+    };
+    if let Some(out) = &args.vtt {
+        let same = found.answers.iter().filter(|answer| answer.video == best.video);
+        write(out, ExportFormat::WebVtt, same.collect())?;
+    }
+    if let Some(out) = &args.edl {
+        write(out, ExportFormat::Edl, found.answers.iter().collect())?;
+    }
+    Ok(())
 }
 
 fn play_or_cut(args: &Args, best: &FoundMoment) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! `cuemark serve`: an index over HTTP, with a page.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 
 use camino::Utf8PathBuf;
 use cuemark::IndexPlace;
@@ -19,12 +19,22 @@ const TOKEN: &str = "CUEMARK_TOKEN";
 pub(crate) struct Args {
     #[command(flatten)]
     place: IndexPlace,
-    /// Where to listen.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878")]
+    /// Where to listen: an address or a name of this machine with a port, or a port alone for this machine only.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7878", value_parser = address)]
     listen: SocketAddr,
     /// Let the API add videos from this folder; may be repeated.
     #[arg(long, value_name = "DIR")]
     allow_add: Vec<Utf8PathBuf>,
+}
+
+/// `127.0.0.1:7878`, `localhost:7878` or `7878`.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.trim_start_matches(':').parse::<u16>() {
+        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+    }
+    let mut found =
+        text.to_socket_addrs().map_err(|error| format!("an address and a port, such as localhost:7878: {error}"))?;
+    found.next().ok_or_else(|| format!("`{text}` is no address of this machine"))
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -35,4 +45,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         ServerOptions { listen: args.listen, token, addable: args.allow_add.clone(), ..ServerOptions::default() };
     cuemark_server::serve(index, options, |address| say(&format!("listening on http://{address}")))?;
     Ok(Outcome::ok(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_a_name_and_an_address_are_understood() {
+        for text in ["7878", ":7878", "127.0.0.1:7878"] {
+            assert_eq!(address(text).unwrap().to_string(), "127.0.0.1:7878");
+        }
+        assert_eq!(address("localhost:7878").unwrap().port(), 7878);
+        assert!(address("7878 please").is_err() && address("99999").is_err());
+    }
 }

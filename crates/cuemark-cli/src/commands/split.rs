@@ -1,15 +1,10 @@
 //! `cuemark split`: splits that expose bias, made and audited.
 
-use camino::{Utf8Path, Utf8PathBuf};
-use clap::{Subcommand, ValueEnum};
-use cuemark_protocols::splits::audit::{self, AuditReport};
-use cuemark_protocols::splits::{
-    CdOptions, Centre, CentreOptions, OodCut, StandardOptions, StandardTest, Ties, cd, centre, hash_inputs,
-    read_folder, standard, write_folder,
-};
+use camino::Utf8Path;
+use clap::Subcommand;
+use cuemark::{AuditSplits, MakeSplits};
+use cuemark_protocols::splits::audit::AuditReport;
 
-use crate::commands::data::{DatasetFlags, note_dataset};
-use crate::input::Force;
 use crate::output::{self, Outcome, Print, percent, thousands};
 use crate::progress::watched;
 
@@ -19,170 +14,64 @@ pub(crate) enum Action {
     /// Part a dataset into train, val and test, with a manifest beside them.
     Make(Make),
     /// What a set of splits shares, how far apart its parts lie, and what guesses reach on each.
-    Audit {
-        /// A folder with train.jsonl, val.jsonl, test-iid.jsonl, test-ood.jsonl or test.jsonl.
-        dir: Utf8PathBuf,
-        /// Draw heat maps, length histograms and verb bars as SVG files in this folder.
-        #[arg(long, value_name = "DIR")]
-        plots: Option<Utf8PathBuf>,
-        /// Seed of resampling and draws.
-        #[arg(long, value_name = "N", default_value_t = 0)]
-        seed: u64,
-        #[command(flatten)]
-        print: Print,
-        #[command(flatten)]
-        force: Force,
-    },
+    Audit(Audit),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Audit {
+    #[command(flatten)]
+    audit: AuditSplits,
+    #[command(flatten)]
+    print: Print,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Make {
-    /// The recipe.
-    #[arg(long, value_enum)]
-    protocol: Protocol,
     #[command(flatten)]
-    dataset: DatasetFlags,
-    /// The folder to write.
-    #[arg(long, value_name = "DIR")]
-    out: Utf8PathBuf,
-    /// cd: the share of pairs that goes to test-ood.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
-    ood_share: f64,
-    /// cd: what that share is of.
-    #[arg(long, value_enum, default_value_t = CutArg::Final)]
-    ood_cut: CutArg,
-    /// cd: where a video goes whose pairs are evenly rare and common.
-    #[arg(long, value_enum, default_value_t = TiesArg::Ood)]
-    ties: TiesArg,
-    /// cd: a video with a moment longer than this share of it is never test-ood.
-    #[arg(long, value_name = "SHARE")]
-    max_ood_length: Option<f64>,
-    /// centre: whose centre decides.
-    #[arg(long, value_enum, default_value_t = CentreArg::Video)]
-    centre: CentreArg,
-    /// standard: which test split, for datasets that have a choice.
-    #[arg(long, value_enum, default_value_t = TestArg::Usual)]
-    test: TestArg,
-    /// Seed of the cut by video.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
+    make: MakeSplits,
     #[command(flatten)]
     print: Print,
-    #[command(flatten)]
-    force: Force,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Protocol {
-    /// The published parts, with a validation split cut where none is published.
-    Standard,
-    /// Changing distribution: the rarest places are test-ood.
-    Cd,
-    /// The last tenth by moment centre is test-ood.
-    Centre,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum CutArg {
-    /// The share that test-ood ends up with.
-    Final,
-    /// The share of pairs that is marked before whole videos move.
-    Preliminary,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum TiesArg {
-    /// To test-ood.
-    Ood,
-    /// To the rest.
-    Iid,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum CentreArg {
-    /// The mean centre of a video's moments; no video is shared.
-    Video,
-    /// Each pair's own; test-ood shares videos with the rest.
-    Pair,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum TestArg {
-    /// The one that most papers use.
-    Usual,
-    /// ActivityNet Captions: both validation files together.
-    Merged,
 }
 
 pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
     match action {
         Action::Make(args) => make(args),
-        Action::Audit { dir, plots, seed, print, force } => {
-            let splits = watched("reading", |progress| read_folder(dir, progress))?;
-            let report = watched("auditing", |progress| audit::audit(&splits, *seed, progress))?;
-            if let Some(folder) = plots {
-                for path in audit::draw(&splits, folder, force.overwrite())? {
-                    output::say(&format!("drew {path}"));
-                }
-            }
-            print.result(&report, || audit_text(dir, &report))
+        Action::Audit(args) => {
+            let found = watched("reading", |progress| args.audit.run(progress))?;
+            found.drawn.iter().for_each(|path| output::say(&format!("drew {path}")));
+            args.print.result(&found, || audit_text(&args.audit.dir, &found.report))
         }
     }
 }
 
 fn make(args: &Make) -> anyhow::Result<Outcome> {
-    args.force.overwrite().check(&args.out)?;
-    let dataset = args.dataset.load()?;
-    note_dataset(&dataset);
-    let seed = args.seed;
-    let made = match args.protocol {
-        Protocol::Cd => {
-            let options = CdOptions {
-                ood_share: args.ood_share,
-                ood_cut: match args.ood_cut {
-                    CutArg::Final => OodCut::Final,
-                    CutArg::Preliminary => OodCut::Preliminary,
-                },
-                ties: match args.ties {
-                    TiesArg::Ood => Ties::Ood,
-                    TiesArg::Iid => Ties::Iid,
-                },
-                max_ood_length: args.max_ood_length,
-                seed,
-            };
-            watched("splitting", |progress| cd(&dataset.all().queries, &options, progress))?
-        }
-        Protocol::Centre => {
-            let centre_of = match args.centre {
-                CentreArg::Video => Centre::Video,
-                CentreArg::Pair => Centre::Pair,
-            };
-            centre(&dataset.all().queries, &CentreOptions { centre: centre_of, seed })?
-        }
-        Protocol::Standard => {
-            let test = match args.test {
-                TestArg::Usual => StandardTest::Usual,
-                TestArg::Merged => StandardTest::Merged,
-            };
-            standard(dataset.card.name, &dataset.splits, &StandardOptions { test, seed })?
-        }
-    };
-    let mut files: Vec<Utf8PathBuf> = dataset.splits.iter().map(|split| split.file.clone().into()).collect();
-    files.dedup();
-    let inputs = hash_inputs(&dataset.root, &files)?;
-    let manifest = write_folder(&made, dataset.card.name, inputs, &args.out, args.force.overwrite())?;
-    let found = serde_json::to_value(&made.found)?;
-    args.print.result(&manifest, || {
-        let rows: Vec<Vec<String>> = made
-            .splits
-            .iter()
-            .map(|split| vec![split.name.clone(), thousands(split.videos.len()), thousands(split.queries.len())])
-            .collect();
+    let written = watched("reading", |progress| args.make.run(progress))?;
+    let found = serde_json::to_value(&written.manifest.outcome.found)?;
+    args.print.result(&written, || {
+        let splits = written.manifest.outcome.splits.iter();
+        let rows: Vec<Vec<String>> =
+            splits.map(|split| vec![split.name.clone(), thousands(split.videos), thousands(split.queries)]).collect();
         let table = output::table(&["split", "videos", "queries"], &rows);
-        let found: String =
-            found.as_object().into_iter().flatten().map(|(name, value)| format!("{name}: {value}\n")).collect();
-        format!("{table}\n\n{found}wrote {}", args.out)
+        let found: String = found
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| format!("{}: {}\n", name.replace('_', " "), said(value)))
+            .collect();
+        format!("{table}\n\n{found}wrote {}", written.out)
     })
+}
+
+/// A figure as people read it: three decimals, and no more than it has.
+fn said(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Number(number) if number.is_f64() => {
+            number.as_f64().map_or_else(|| number.to_string(), |value| format!("{value:.3}"))
+        }
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Array(items) => items.iter().map(said).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
 }
 
 fn audit_text(dir: &Utf8Path, report: &AuditReport) -> String {

@@ -2,12 +2,13 @@
 
 use camino::Utf8PathBuf;
 use clap::Subcommand;
+use cuemark::Queries;
 use cuemark_core::QueryId;
 use cuemark_text::{Parse, shallow_parse, write_parses};
 use rayon::prelude::*;
 use serde_json::json;
 
-use crate::input::{Force, QueriesArg};
+use crate::input::Force;
 use crate::output::{Outcome, Print, thousands};
 
 /// Take queries apart: tags, verb-centred phrases, typed dependencies.
@@ -16,7 +17,7 @@ pub(crate) enum Action {
     /// Parse every query of a truth file into JSON lines (`docs/schemas/parse.schema.json`).
     Parse {
         #[command(flatten)]
-        queries: QueriesArg,
+        queries: Queries,
         /// Where to write the parses.
         #[arg(long, value_name = "FILE")]
         out: Utf8PathBuf,

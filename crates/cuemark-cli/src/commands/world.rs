@@ -2,19 +2,9 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Subcommand;
-use cuemark_core::{Extra, Prediction, Predictions, Progress, QueryPredictions, Truth};
-use cuemark_formats::{Source, read_truth};
-use cuemark_protocols::pools::calibration::{Shares, by_share};
-use cuemark_protocols::pools::{self, PoolSettings};
-use cuemark_protocols::ranked::candidates::{self, Candidate, CandidateSettings};
-use cuemark_protocols::splits;
-use cuemark_text::similarity::Tfidf;
-use cuemark_world::{
-    AuditFigure, CandidateGrades, PoolQuality, Reels, WorldLog, WorldOptions, grade_candidates, pool_quality,
-};
-use serde_json::json;
+use cuemark::{AuditWorld, AuditedWorld};
+use cuemark_world::{AuditFigure, Reels, WorldOptions};
 
-use crate::commands::pool;
 use crate::input::Force;
 use crate::output::{self, Outcome, Print, percent, thousands};
 use crate::progress::watched;
@@ -26,8 +16,8 @@ pub(crate) enum Action {
     Make(Make),
     /// Check a world against what it promises.
     Audit {
-        /// The world's folder.
-        dir: Utf8PathBuf,
+        #[command(flatten)]
+        audit: AuditWorld,
         #[command(flatten)]
         print: Print,
     },
@@ -62,6 +52,9 @@ pub(crate) struct Make {
     /// Standard deviation of the camera's noise, as a fraction of white.
     #[arg(long, value_name = "SD", default_value_t = 0.03)]
     noise: f64,
+    /// How far the three raters of clips are from what a clip shows, in grades.
+    #[arg(long, value_name = "SD", default_value_t = 0.7)]
+    disagreement: f64,
     /// Write a video file for every film; needs `ffmpeg`.
     #[arg(long)]
     mp4: bool,
@@ -74,7 +67,7 @@ pub(crate) struct Make {
 pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
     match action {
         Action::Make(args) => make(args),
-        Action::Audit { dir, print } => audit(dir, *print),
+        Action::Audit { audit: request, print } => audit(request, *print),
     }
 }
 
@@ -88,6 +81,7 @@ fn make(args: &Make) -> anyhow::Result<Outcome> {
         overlong: args.overlong,
         vocabulary: args.vocabulary,
         noise: args.noise,
+        disagreement: args.disagreement,
         reels: if args.mp4 { Reels::Mp4 } else { Reels::None },
         overwrite: args.force.overwrite(),
     };
@@ -113,81 +107,14 @@ fn make(args: &Make) -> anyhow::Result<Outcome> {
     })
 }
 
-/// What our protocols make of the world, against what its log knows.
-struct Constructed {
-    /// What guesses reach on the world's own splits.
-    baselines: splits::audit::AuditReport,
-    /// What they reach on splits that `cd` makes of it.
-    cd: splits::audit::AuditReport,
-    /// Pools that words alone build, against known positives.
-    pools: PoolQuality,
-    /// Candidates that words alone find for imprecise queries, against known grades.
-    candidates: CandidateGrades,
+fn audit(request: &AuditWorld, print: Print) -> anyhow::Result<Outcome> {
+    let found = watched("auditing", |progress| request.run(progress))?;
+    let outcome = print.result(&found, || audit_text(&request.dir, &found))?;
+    Ok(if found.is_sound() { outcome } else { outcome.with_problems() })
 }
 
-fn audit(dir: &Utf8Path, print: Print) -> anyhow::Result<Outcome> {
-    let world = cuemark_world::audit(dir)?;
-    let constructed = watched("auditing", |progress| construct(dir, world.manifest.options.seed, progress))?;
-    let gaps = json!({ "baselines": constructed.baselines.gaps, "cd": constructed.cd.gaps });
-    let made = json!({ "pools": constructed.pools, "candidates": constructed.candidates });
-    let told = json!({ "world": world, "gaps": gaps, "constructed": made });
-    let outcome = print.result(&told, || audit_text(dir, &world, &constructed))?;
-    Ok(if world.faults.is_empty() { outcome } else { outcome.with_problems() })
-}
-
-fn construct(dir: &Utf8Path, seed: u64, progress: &Progress) -> anyhow::Result<Constructed> {
-    let log = WorldLog::open(dir)?;
-    let own = splits::read_folder(&dir.join("splits"), progress)?;
-    let everything: Vec<Truth> = own.iter().flat_map(|split| split.queries.iter().cloned()).collect();
-    let made = splits::cd(&everything, &splits::CdOptions { seed, ..Default::default() }, progress)?;
-    Ok(Constructed {
-        baselines: splits::audit::audit(&own, seed, progress)?,
-        cd: splits::audit::audit(&made.splits, seed, progress)?,
-        pools: construct_pools(dir, &log, seed)?,
-        candidates: construct_candidates(dir, &log, &everything)?,
-    })
-}
-
-/// The queries of the world's pools, each with its own video only, pooled anew by their words.
-fn construct_pools(dir: &Utf8Path, log: &WorldLog, seed: u64) -> anyhow::Result<PoolQuality> {
-    let known = read_truth(&Source::new(dir.join("pools.jsonl")), Default::default())?.queries;
-    let own_alone = |truth: &Truth| {
-        let first = truth.moments.first().map(|graded| graded.moment.clone())?;
-        let video = cuemark_core::Video { id: first.video, duration: None };
-        Some(Truth::single(truth.query.clone(), video, [first.span]))
-    };
-    let queries: Vec<Truth> = known.iter().filter_map(own_alone).collect();
-    let texts: Vec<&str> = queries.iter().map(|truth| truth.query.text.as_str()).collect();
-    let words = Tfidf::new(&texts, &texts);
-    // The world's vocabulary is small, so that most sentences share words; nine in ten pairs still mean different things.
-    let (thresholds, calibration) = by_share(&words, Shares { negative: 0.9, ..pool::USUAL_SHARES })?;
-    let videos = pools::Collection::new(&queries)?.videos().len().min(20);
-    let settings = PoolSettings { videos, positives: 5.min(videos), thresholds, calibration, seed };
-    Ok(pool_quality(log, &pools::make(&queries, &words, None, settings)?.truths)?)
-}
-
-/// The ten likest moments of every imprecise query, by the words of the precise ones.
-fn construct_candidates(dir: &Utf8Path, log: &WorldLog, captions: &[Truth]) -> anyhow::Result<CandidateGrades> {
-    let queries = read_truth(&Source::new(dir.join("graded.jsonl")), Default::default())?.queries;
-    let texts = |truths: &[Truth]| truths.iter().map(|truth| truth.query.text.clone()).collect::<Vec<String>>();
-    let words = Tfidf::new(&texts(&queries), &texts(captions));
-    let settings = CandidateSettings { most: 40.min(captions.len()), ..CandidateSettings::default() };
-    let found = candidates::candidates(&queries, captions, &words, &settings)?;
-    let lists = found.chunk_by(|a, b| a.qid == b.qid).map(|list| QueryPredictions {
-        query: list[0].qid.clone(),
-        ranked: list.iter().map(as_prediction).collect(),
-        saliency: None,
-        extra: Extra::default(),
-    });
-    Ok(grade_candidates(log, &Predictions::any(lists.collect()))?)
-}
-
-fn as_prediction(candidate: &Candidate) -> Prediction {
-    let score = Some(f64::from(candidate.similarity));
-    Prediction { video: Some(candidate.video.clone()), span: candidate.span, score }
-}
-
-fn audit_text(dir: &Utf8Path, world: &cuemark_world::AuditReport, made: &Constructed) -> String {
+fn audit_text(dir: &Utf8Path, made: &AuditedWorld) -> String {
+    let world = &made.world;
     let with_interval =
         |i: &AuditFigure| format!("{} ({} – {})", percent(i.value), percent(i.interval.low), percent(i.interval.high));
     let mut rows: Vec<Vec<String>> = world
@@ -223,6 +150,13 @@ fn audit_text(dir: &Utf8Path, world: &cuemark_world::AuditReport, made: &Constru
     let tens: Vec<String> = made.candidates.mean_by_tens.iter().map(|mean| format!("{mean:.2}")).collect();
     let grades: Vec<String> =
         made.candidates.by_grade.iter().enumerate().map(|(grade, n)| format!("{grade}: {}", thousands(*n))).collect();
+    let ratings = world.ratings.map_or_else(String::new, |ratings| {
+        let clips = thousands(ratings.clips);
+        format!(
+            "the world's raters:    off by {:.2} grades, {:.2} apart, of {clips} clips\n",
+            ratings.off, ratings.apart
+        )
+    });
     let faults: String = world.faults.iter().map(|fault| format!("WRONG: {fault}\n")).collect();
     let verdict = if world.faults.is_empty() { "the world is what it says\n" } else { "" };
     format!(
@@ -230,7 +164,7 @@ fn audit_text(dir: &Utf8Path, world: &cuemark_world::AuditReport, made: &Constru
          A split that selects rare places, such as cd, shows a gap for guesses even at bias 0: a property of that protocol.\n\n\
          the world's pools:     precision {}, recall {}\n\
          pools made by words:   precision {}, recall {}, {} positives unclaimed in {} pools\n\
-         the world's grades:    {} exact, {} within one level, of {} moments\n\
+         the world's grades:    {} exact, {} within one level, of {} moments\n{ratings}\
          candidates by words:   mean grade {:.2} ({:.2} – {:.2}); by tens of ranks {}; by grade {}\n\n{faults}{verdict}",
         thousands(world.manifest.options.videos),
         world.manifest.options.bias,

@@ -1,9 +1,10 @@
-//! MVMR: test queries of Charades-STA and TACoS, each with a pool of videos and the moments in them that answer it too.
+//! MVMR: test queries of Charades-STA, ActivityNet Captions and TACoS, each with a pool of videos and the moments in them that answer it too.
 //!
 //! A member per video with `timestamps`, `sentences` and, for every sentence, `pos_moments`
 //! (`[video, caption, [start, end]]`, 0 to 4, the own moment not among them) and `retrieval_pool` (video ids, the own
 //! video first). 1,334 videos and 3,720 queries of Charades with `duration` in seconds and pools of 38 to 50; 25
-//! videos and 4,001 queries of TACoS with `fps`, `num_frames`, times in **frames** and pools of 1 to 5.
+//! videos and 4,001 queries of TACoS with `fps`, `num_frames`, times in **frames** and pools of 1 to 5; 16,941 queries of
+//! ActivityNet, laid out as those of Charades (the file was not at hand here: only its number of queries is checked).
 //!
 //! A query's moments here are its own one, first, and the others. The pools that could be filled count as complete
 //! ([`complete_pools`]): 3,716 of Charades, 2,055 of TACoS; the paper evaluates those. With the own moment, the mean
@@ -27,13 +28,16 @@ use crate::{Layout, ReadOptions};
 
 pub(crate) static CARD: DatasetCard = DatasetCard {
     name: "mvmr",
-    title: "MVMR: Charades-STA and TACoS test queries searched in pools of videos",
+    title: "MVMR: Charades-STA, ActivityNet and TACoS test queries searched in pools of videos",
     origin: "yny0506/Massive-Videos-Moment-Retrieval",
     licence: "MIT",
     ids: QueryIds::Running,
     files: &[
         FileCard::new("charades-test", "charades_test_mvmr.json", &LAYOUT)
             .expecting(Expected::queries(3720).videos(1334)),
+        FileCard::new("activitynet-test", "activitynet_test_mvmr.json", &LAYOUT)
+            .also(&["anet_test_mvmr.json"])
+            .expecting(Expected::queries(16_941)),
         FileCard::new("tacos-test", "tacos_test_mvmr.json", &LAYOUT).expecting(Expected::queries(4001).videos(25)),
     ],
     sides: &[],

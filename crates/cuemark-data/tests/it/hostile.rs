@@ -255,6 +255,31 @@ fn refusals_name_the_line_the_field_and_the_value() {
             "file:1: `saliency_scores`: grade 5 is not between 0 and 4",
         ),
         (
+            "tvsum",
+            "{\"qid\": 1, \"query\": \"x\", \"duration\": 2, \"vid\": \"a\", \"label\": [[1.0, 2.0], [3.0]], \"domain\": \"BK\"}\n",
+            "file:1: `label`: `label[1]` has 1 entries and `label[0]` 2",
+        ),
+        (
+            "tvsum",
+            "{\"qid\": 1, \"query\": \"x\", \"duration\": 1, \"vid\": \"a\", \"label\": [[1.0, 0.5]], \"domain\": \"BK\"}\n",
+            "file:1: `label`: score 0.5 of clip 0 is not one of 1 to 5",
+        ),
+        (
+            "tvsum",
+            "{\"qid\": 1, \"query\": \"x\", \"duration\": 9, \"vid\": \"a\", \"label\": [[1.0]], \"domain\": \"BK\"}\n",
+            "file:1: `label`: 1 clips are scored, `duration` says 9",
+        ),
+        (
+            "youtube-highlights",
+            "{\"qid\": 1, \"query\": \"dog\", \"duration\": 9, \"vid\": \"a\", \"domain\": \"dog\", \"clip\": [[0, 100]], \"match\": [1, 1]}\n",
+            "file:1: `match`: `match` has 2 entries and `clip` 1",
+        ),
+        (
+            "youtube-highlights",
+            "{\"qid\": 1, \"query\": \"dog\", \"duration\": 9, \"vid\": \"a\", \"domain\": \"dog\", \"clip\": [[0, 100]], \"match\": [2]}\n",
+            "file:1: `match`: 2 is not one of 1, 0 and -1",
+        ),
+        (
             "tvr-ranking",
             "[{\"query_id\": 1, \"query\": \"x\", \"video_name\": \"a\", \"timestamp\": [0, 1], \"relevance\": -1}]",
             "file:1: `relevance`: relevance -1 is not between 0 and 100",

@@ -67,6 +67,8 @@ const COUNTED: &[(&str, &[Row])] = &[
         "qvhighlights",
         &[("train", 2, 2, 3, &[]), ("val", 1, 1, 1, &[]), ("test", 2, 2, 3, &[]), ("test-release", 2, 2, 0, &[])],
     ),
+    ("tvsum", &[("train", 2, 2, 0, &[]), ("val", 1, 1, 0, &[])]),
+    ("youtube-highlights", &[("train", 1, 1, 0, &[]), ("val", 2, 2, 0, &[])]),
     ("mvmr", &[("charades-test", 3, 4, 7, &[(EndsAfterVideo, 1)]), ("tacos-test", 2, 3, 4, &[(Repeated, 1)])]),
     ("human-reannotations", &[]),
     ("cuemark-jsonl", &[("train", 1, 2, 2, &[(EndsAfterVideo, 1)]), ("val", 2, 1, 2, &[])]),
@@ -281,6 +283,29 @@ fn qvhighlights_ratings_stay_with_their_clips() {
 }
 
 #[test]
+fn tvsum_scores_are_grades_and_its_durations_are_clips() {
+    let dataset = fixture_dataset("tvsum");
+    let truth = &dataset.splits[0].queries[0];
+    let highlights = truth.highlights.as_ref().unwrap();
+    assert_eq!((truth.duration(), truth.kind.as_deref(), truth.moments.len()), (Some(8.0), Some("BK"), 0));
+    assert_eq!((&highlights.clips[..], highlights.clip_len.seconds()), (&[0, 1, 2, 3][..], 2.0));
+    assert_eq!(highlights.ratings, [[0, 1, 0], [4, 3, 2], [2, 1, 1], [0, 0, 4]]);
+}
+
+#[test]
+fn youtube_windows_are_highlights_where_they_match() {
+    let dataset = fixture_dataset("youtube-highlights");
+    let truth = &dataset.splits[1].queries[0];
+    let highlights = truth.highlights.as_ref().unwrap();
+    assert_eq!(
+        (truth.query.text.as_str(), truth.kind.as_deref(), truth.duration()),
+        ("surfing", Some("surfing"), Some(9.5))
+    );
+    assert_eq!(highlights.ratings, [[1], [0], [1], [0], [0]]);
+    assert_eq!(highlights.clip_len.seconds(), 9.5 / 5.0);
+}
+
+#[test]
 fn mvmr_queries_have_their_own_moment_first_then_the_others_and_a_pool() {
     let dataset = fixture_dataset("mvmr");
     let truth = &dataset.splits[0].queries[0];
@@ -364,7 +389,7 @@ fn a_folder_with_nothing_of_the_dataset_is_an_error_with_a_hint() {
     assert!(error.to_string().ends_with("none of the files of `tacos` is here"));
     assert_eq!(
         error.advice_in(Dialect::Terminal).unwrap(),
-        "`--root` is the dataset's own folder, the one that holds `train.json`"
+        "`--root` (in a run file `data.root`) is the dataset's own folder, the one that holds `train.json`"
     );
 }
 
@@ -376,8 +401,9 @@ fn check_says_what_is_wrong_what_is_absent_and_what_nobody_published() {
     assert!(report.splits.iter().all(|split| split.verdict == Verdict::Wrong));
     let report = check(&fixture_dataset("activitynet-cd"));
     let verdicts: Vec<_> = report.splits.iter().map(|split| split.verdict).collect();
-    assert_eq!(verdicts, [Verdict::Unpublished, Verdict::Absent, Verdict::Absent, Verdict::Unpublished]);
-    assert!(report.is_ok());
+    assert_eq!(verdicts, [Verdict::Wrong, Verdict::Absent, Verdict::Absent, Verdict::Wrong]);
+    let report = check(&fixture_dataset("cuemark-jsonl"));
+    assert!(report.is_ok() && report.splits.iter().any(|split| split.verdict == Verdict::Unpublished));
     let mut report = check(&fixture_dataset("charades-sta"));
     report.root = "[folder]".to_owned();
     insta::assert_json_snapshot!(report);

@@ -33,7 +33,7 @@ const FOLDERS: &[(&str, &str, &[&str])] = &[
     ("tvr", "data/tvr", &["train"]),
     ("tvr-ranking", "data/tvr-ranking", &["train-top1", "train-top20", "train-top40", "val", "test"]),
     ("qvhighlights", "data/qvhighlights", &[]),
-    ("mvmr", "data/mvmr", &[]),
+    ("mvmr", "data/mvmr", &["activitynet-test"]),
     ("human-reannotations", "data/human-reannotations", &[]),
 ];
 

@@ -10,7 +10,7 @@ use cuemark_core::{Progress, VideoId, whole_message};
 use cuemark_features::{FeatureError, StoreWriter};
 use cuemark_formats::{Overwrite, ReadError};
 use cuemark_media::{Ffmpeg, VideoFile};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::extract_rows;
 use crate::visual::ClipEncoder;
@@ -20,7 +20,10 @@ use crate::{EncodeError, Result};
 const STREAM: &str = "visual";
 
 /// One of several processes that share the work: the videos `index`, `index + of`, … of the sorted list, counted from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// Written as `1/4`, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Shard {
     index: usize,
     of: usize,
@@ -49,6 +52,26 @@ impl FromStr for Shard {
         let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse().ok()?)));
         let shard = parts.and_then(|(i, n)| Self::new(i.checked_sub(1)?, n));
         shard.ok_or_else(|| format!("`{text}` is not a share such as 1/4, 2/4, 3/4, 4/4"))
+    }
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        Self::WHOLE
+    }
+}
+
+impl TryFrom<String> for Shard {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Shard> for String {
+    fn from(shard: Shard) -> Self {
+        shard.to_string()
     }
 }
 

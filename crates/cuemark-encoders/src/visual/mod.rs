@@ -14,6 +14,7 @@ mod pixels;
 mod registry;
 mod resnet;
 mod sampling;
+mod slowfast;
 mod vgg;
 mod world_eyes;
 
@@ -28,6 +29,7 @@ pub use pixels::Pixels;
 pub use registry::{ENCODERS, EncoderCard, Looks, Pool};
 pub use resnet::ResNet;
 pub use sampling::Sampling;
+pub use slowfast::SlowFast;
 pub use vgg::{Vgg, VggConfig};
 pub use world_eyes::WorldEyes;
 

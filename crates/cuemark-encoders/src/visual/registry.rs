@@ -4,7 +4,7 @@ use candle_core::Result;
 use cuemark_media::{Filter, Framing};
 use cuemark_tensor::VarBuilder;
 
-use super::{AnyNetwork, C3d, ClipVision, EfficientNetLite, I3d, Pixels, ResNet, Sampling, Vgg};
+use super::{AnyNetwork, C3d, ClipVision, EfficientNetLite, I3d, Pixels, ResNet, Sampling, SlowFast, Vgg};
 
 /// How the rows of a clip's pictures become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +79,15 @@ pub static ENCODERS: &[EncoderCard] = &[
         pixels: Pixels { mean: [0.397_7, 0.383, 0.353_9], deviation: [1.0 / 255.0; 3] },
         looks: Looks::Clip,
         make: C3d::network,
+    },
+    EncoderCard {
+        name: "slowfast",
+        about: "actions, Kinetics-400, R50 8x8: 2304 numbers; 32 frames at 15 a second, 1 row per 2 s, as for QVHighlights",
+        weights: None,
+        sampling: Sampling { fps: 15.0, frames: 32, stride: 30, framing: MIDDLE_224 },
+        pixels: Pixels { mean: [0.45; 3], deviation: [0.225; 3] },
+        looks: Looks::Clip,
+        make: SlowFast::network,
     },
     EncoderCard {
         name: "vgg16-fc6",

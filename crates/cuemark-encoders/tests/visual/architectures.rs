@@ -4,7 +4,7 @@ use candle_core::Device;
 use candle_transformers::models::clip::text_model::Activation;
 use candle_transformers::models::clip::vision_model::ClipVisionConfig;
 use cuemark_encoders::visual::{
-    C3d, C3dConfig, ClipVision, EfficientNetLite, I3d, Network as _, Pixels, ResNet, Vgg, VggConfig,
+    C3d, C3dConfig, ClipVision, EfficientNetLite, I3d, Network as _, Pixels, ResNet, SlowFast, Vgg, VggConfig,
 };
 
 use crate::formula::{Formula, assert_agrees, clip, reference};
@@ -72,4 +72,12 @@ fn i3d_is_pytorchs() {
     let reference = &reference()["i3d"]["formula"];
     assert_agrees(&features, &reference["features"], 1e-3, "features");
     assert_agrees(&logits, &reference["logits"], 1e-3, "logits");
+}
+
+#[test]
+fn slowfast_is_pytorchvideos() {
+    let kinetics = Pixels { mean: [0.45; 3], deviation: [0.225; 3] };
+    let x = kinetics.tensor(&clip("slowfast", 32, 64), &CPU).unwrap();
+    let ours = SlowFast::new(&Formula::builder()).unwrap().forward(&x).unwrap();
+    assert_agrees(&ours, &reference()["slowfast"], 1e-3, "slowfast");
 }

@@ -4,7 +4,6 @@ mod bigfile;
 mod csv;
 mod detect;
 mod files;
-#[cfg(feature = "hdf5")]
 mod hdf5;
 #[cfg(feature = "lmdb")]
 mod lmdb;
@@ -122,16 +121,10 @@ pub(crate) fn open(path: &Utf8Path, layout: Layout, options: &OpenOptions) -> Re
         Layout::PtFiles => Box::new(pt::open_folder(path, options)?),
         Layout::BigFile => Box::new(bigfile::open(path, options)?),
         Layout::Csv => Box::new(csv::open(path, options)?),
-        #[cfg(feature = "hdf5")]
         Layout::Hdf5 => Box::new(hdf5::open_file(path, options)?),
-        #[cfg(feature = "hdf5")]
         Layout::Hdf5Files => Box::new(hdf5::open_folder(path, options)?),
         #[cfg(feature = "lmdb")]
         Layout::Lmdb => Box::new(lmdb::open(path, options)?),
-        #[cfg(not(feature = "hdf5"))]
-        Layout::Hdf5 | Layout::Hdf5Files => {
-            return Err(crate::FeatureError::NotBuilt { path: path.to_owned(), layout, feature: "hdf5" });
-        }
         #[cfg(not(feature = "lmdb"))]
         Layout::Lmdb => return Err(crate::FeatureError::NotBuilt { path: path.to_owned(), layout, feature: "lmdb" }),
         Layout::Safetensors => unreachable!("`foreign::open` opens our own stores itself"),

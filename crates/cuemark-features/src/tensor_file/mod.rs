@@ -8,6 +8,7 @@
 mod numpy_tree;
 mod safetensors_file;
 mod torch;
+mod torch_writer;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,7 +16,8 @@ use std::io::{BufReader, Cursor, Read, Seek, SeekFrom};
 
 use camino::Utf8Path;
 use cuemark_formats::npy::MAGIC as NPY_MAGIC;
-use cuemark_formats::{Budget, Meter, ReadError};
+use cuemark_formats::{Budget, Meter, Overwrite, ReadError, WholeFile};
+use safetensors::tensor::{Dtype, TensorView};
 
 use crate::array::Axes;
 use crate::fault::{Fault, shorten};
@@ -74,6 +76,40 @@ pub fn read_tables(path: &Utf8Path, tables: Tables<'_>) -> Result<BTreeMap<Strin
         return Err(ReadError::file(path, "holds no floating-point tensor").with_hint(hint));
     }
     Ok(tensors)
+}
+
+/// Writes named tensors as a file that PyTorch's `torch.load` opens, as `{name: tensor}`.
+///
+/// # Errors
+/// When something is there already and may not be replaced, or the file cannot be written.
+pub fn write_torch(
+    path: &Utf8Path,
+    overwrite: Overwrite,
+    tensors: &BTreeMap<String, NamedTensor>,
+) -> Result<(), ReadError> {
+    let packed = torch_writer::pack(tensors.iter());
+    let bytes = packed.map_err(|source| ReadError::Write { path: path.to_owned(), source })?;
+    WholeFile::write_all_to(path, overwrite, &bytes)
+}
+
+/// Writes named tensors as a safetensors file.
+///
+/// # Errors
+/// As [`write_torch`].
+pub fn write_safetensors(
+    path: &Utf8Path,
+    overwrite: Overwrite,
+    tensors: &BTreeMap<String, NamedTensor>,
+) -> Result<(), ReadError> {
+    let fault = |error: safetensors::SafeTensorError| ReadError::file(path, error);
+    let bytes: Vec<Vec<u8>> =
+        tensors.values().map(|tensor| tensor.values.iter().flat_map(|value| value.to_le_bytes()).collect()).collect();
+    let views = tensors.iter().zip(&bytes).map(|((name, tensor), bytes)| {
+        TensorView::new(Dtype::F32, tensor.shape.clone(), bytes).map(|view| (name, view)).map_err(fault)
+    });
+    let views = views.collect::<Result<Vec<_>, _>>()?;
+    let file = safetensors::serialize(views, None).map_err(fault)?;
+    WholeFile::write_all_to(path, overwrite, &file)
 }
 
 /// As [`read`], from memory. The error says what is wrong.
@@ -252,6 +288,25 @@ impl Strided {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_for_pytorch_is_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(folder.path()).unwrap().join("weights.pt");
+        let tensor = |shape: &[usize]| NamedTensor {
+            shape: shape.to_vec(),
+            values: (0..shape.iter().product()).map(|number: usize| number as f32 / 3.0).collect(),
+        };
+        let tensors = BTreeMap::from(
+            [("a.weight", tensor(&[3, 4])), ("b", tensor(&[])), ("ü", tensor(&[2, 1, 5]))]
+                .map(|(name, tensor)| (name.to_owned(), tensor)),
+        );
+        write_torch(&path, Overwrite::Never, &tensors).unwrap();
+        assert_eq!(read(&path).unwrap(), tensors);
+        assert!(write_torch(&path, Overwrite::Never, &tensors).is_err());
+        write_safetensors(&path, Overwrite::Force, &tensors).unwrap();
+        assert_eq!(read(&path).unwrap(), tensors);
+    }
 
     fn bytes(numbers: &[f32]) -> Vec<u8> {
         numbers.iter().flat_map(|number| number.to_le_bytes()).collect()

@@ -2,7 +2,7 @@
 //!
 //! | field | means |
 //! |---|---|
-//! | `qid` | the query; required |
+//! | `qid` | the query; required, unless `video` and `query` (its sentence) are there to join it by |
 //! | `predictions` | required, best first: `{"video","span":[start,end],"score"}`, or `[start,end,score]`, or `[start,end]` |
 //! | `video` | of all predictions of the line that name none themselves |
 //! | `task` | `VCMR`, `SVMR` or `VR`, when one file answers several tasks; a query may then stand once per task |
@@ -90,7 +90,10 @@ fn decode(cursor: &mut Cursor<'_>, scratch: &mut Scratch<'_>) -> Walk<(Task, Que
         }
         _ => cursor.keep(key, &mut fields),
     })?;
-    let query = qid.ok_or_else(|| missing("qid"))?;
+    let query = match qid {
+        Some(id) => id,
+        None => crate::qvh_jsonl::named_by_sentence(video.as_ref().and_then(Option::as_ref), &fields)?,
+    };
     listed.ok_or_else(|| missing("predictions"))?;
     if let Some(video) = video.flatten() {
         scratch.ranked.iter_mut().for_each(|prediction| {

@@ -101,7 +101,7 @@ fn tvr_ranking_predictions_are_read_with_either_list_of_videos() {
     let videos = VideoIndex::read(&numbers).unwrap();
     assert_eq!((videos.iter().count(), VideoIndex::read(&tvr).unwrap().iter().count()), (19_614, 21_793));
     let names: Value = serde_json::from_str(&numbers.text().unwrap()).unwrap();
-    let options = PredictionOptions { format: None, videos: Some(videos) };
+    let options = PredictionOptions { videos: Some(videos), ..Default::default() };
     for (source, queries) in [(published, 500), (golden, 0)] {
         let (format, predictions) = read(&source, &options);
         assert_eq!(format, PredictionFormat::TvrRanking);

@@ -38,7 +38,7 @@ pub(crate) fn read_bytes(bytes: &[u8], format: Option<PredictionFormat>) -> Resu
 /// Options with the video numbers of the fixtures.
 pub(crate) fn options(format: Option<PredictionFormat>) -> PredictionOptions {
     let videos = Some(VideoIndex::read(&fixture("tvr-ranking-videos.json")).unwrap());
-    PredictionOptions { format, videos }
+    PredictionOptions { format, videos, ..PredictionOptions::default() }
 }
 
 /// What is read after `predictions` have been written.
@@ -48,7 +48,11 @@ pub(crate) fn round_trip(predictions: &Predictions, format: PredictionFormat) ->
     let mut out = WholeFile::create(&path, Overwrite::Never)?;
     write_predictions(predictions, format, &mut out)?;
     out.finish()?;
-    let options = PredictionOptions { format: Some(format), videos: index_in(&folder, predictions) };
+    let options = PredictionOptions {
+        format: Some(format),
+        videos: index_in(&folder, predictions),
+        ..PredictionOptions::default()
+    };
     Ok(read_predictions(&Source::new(path), &options)?.1)
 }
 
@@ -60,7 +64,7 @@ fn index_in(folder: &Utf8Path, predictions: &Predictions) -> Option<VideoIndex> 
 }
 
 /// Every prediction fixture with its layout.
-pub(crate) const PREDICTIONS: [(&str, PredictionFormat); 8] = [
+pub(crate) const PREDICTIONS: [(&str, PredictionFormat); 9] = [
     ("cuemark.jsonl", PredictionFormat::Cuemark),
     ("cuemark-tasks.jsonl", PredictionFormat::Cuemark),
     ("qvhighlights.jsonl", PredictionFormat::QvHighlights),
@@ -69,4 +73,5 @@ pub(crate) const PREDICTIONS: [(&str, PredictionFormat); 8] = [
     ("activitynet.json", PredictionFormat::ActivityNet),
     ("run.trec", PredictionFormat::Trec),
     ("predictions.csv", PredictionFormat::Csv),
+    ("answers.jsonl", PredictionFormat::Answers),
 ];

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
+use cuemark_chart::{Axis, Frame, Room, Series, Style, drawn, picture, short};
 use cuemark_core::{QueryId, Truth, VideoId};
 use cuemark_text::similarity::{Histogram, Scale, Similarity};
-use plotters::prelude::*;
+use maud::{Markup, html};
 use serde::Serialize;
 
 use super::Thresholds;
 use super::collection::{Collection, check_sides};
-use crate::{ProtocolError, Result};
+use crate::Result;
 
 /// Similarities of queries with videos, in three groups; the queries' own videos are left out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -56,66 +57,56 @@ pub fn audit(queries: &[Truth], pools: &[Truth], between_queries: &dyn Similarit
 
 impl Audit {
     /// The picture as SVG: the share of each group in each bin, with the thresholds as vertical lines.
-    ///
-    /// # Errors
-    /// When the drawing library cannot draw it.
-    pub fn draw(&self, thresholds: Thresholds) -> Result<String> {
-        let mut svg = String::new();
-        self.draw_into(&mut svg, thresholds).map_err(|error| ProtocolError::Plot {
-            path: "pool similarities".to_owned(),
-            problem: error.to_string(),
-        })?;
-        Ok(svg)
-    }
-
-    fn draw_into(&self, svg: &mut String, thresholds: Thresholds) -> Result<(), Box<dyn std::error::Error>> {
+    pub fn draw(&self, thresholds: Thresholds) -> String {
         let groups = [
-            ("all other videos", &self.all, RGBColor(120, 120, 120)),
-            ("positive in the pool", &self.positives, RGBColor(0, 114, 178)),
-            ("negative in the pool", &self.negatives, RGBColor(213, 94, 0)),
+            ("all other videos", &self.all),
+            ("positive in the pool", &self.positives),
+            ("negative in the pool", &self.negatives),
         ];
         let share = |group: &Histogram, bin: usize| group.counts[bin] as f64 / group.total().max(1) as f64;
         let bins = self.all.counts.len();
-        let highest =
-            groups.iter().flat_map(|(_, group, _)| (0..bins).map(|bin| share(group, bin))).fold(0.01, f64::max);
-        let root = SVGBackend::with_string(svg, (760, 420)).into_drawing_area();
-        root.fill(&WHITE)?;
+        let highest = groups.iter().flat_map(|(_, group)| (0..bins).map(|bin| share(group, bin))).fold(0.01, f64::max);
         let scale = self.all.scale;
-        let mut chart = ChartBuilder::on(&root)
-            .margin(12)
-            .caption(format!("Similarity of queries and videos ({})", self.provider), ("sans-serif", 18))
-            .x_label_area_size(40)
-            .y_label_area_size(56)
-            .build_cartesian_2d(f64::from(scale.low)..f64::from(scale.high), 0.0..highest * 1.08)?;
-        chart
-            .configure_mesh()
-            .x_desc("similarity of the likest query of the video")
-            .y_desc("share of the group")
-            .light_line_style(TRANSPARENT)
-            .draw()?;
-        for (name, group, colour) in groups {
-            // A staircase: two points per bin.
-            let steps = (0..bins).flat_map(|bin| {
-                let height = share(group, bin);
-                [bin, bin + 1].map(|edge| (f64::from(scale.edge(edge)), height))
-            });
-            chart
-                .draw_series(LineSeries::new(steps, colour.stroke_width(2)))?
-                .label(format!("{name} ({})", group.total()))
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
-        }
-        for threshold in [thresholds.negative, thresholds.positive].map(f64::from) {
-            let line = [(threshold, 0.0), (threshold, highest * 1.08)];
-            chart.draw_series(DashedLineSeries::new(line, 4, 4, BLACK.stroke_width(1)))?;
-        }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperRight)
-            .background_style(WHITE.mix(0.85))
-            .border_style(RGBColor(200, 200, 200))
-            .draw()?;
-        root.present()?;
-        Ok(())
+        let likeness = "similarity of the likest query of the video";
+        let x = Axis::even(f64::from(scale.low), f64::from(scale.high), likeness, |at| format!("{at:.1}"));
+        let y = Axis::even(0.0, highest * 1.08, "share of the group", |at| format!("{at:.2}"));
+        let frame = Frame { corner: (0.0, 0.0), size: SIZE, room: ROOM, x: &x, y: &y };
+        let staircase = |group: &Histogram| -> Vec<(f64, f64)> {
+            let step = |bin: usize| [bin, bin + 1].map(|edge| (f64::from(scale.edge(edge)), share(group, bin)));
+            (0..bins).flat_map(step).collect()
+        };
+        let series = groups.iter().enumerate().map(|(number, (_, group))| Series {
+            class: format!("c{number}"),
+            points: staircase(group),
+            bars: Vec::new(),
+            style: Style::Line,
+        });
+        let lines = [thresholds.negative, thresholds.positive].map(|at| Series {
+            class: "ink".to_owned(),
+            points: vec![(f64::from(at), 0.0), (f64::from(at), y.range.1)],
+            bars: Vec::new(),
+            style: Style::Dashed,
+        });
+        let content = html! {
+            text class="heading" x=(short(frame.left())) y="26" { "Similarity of queries and videos (" (self.provider) ")" }
+            (frame.axes())
+            @for one in series.chain(lines) { (drawn(&one, &frame)) }
+            @for (number, (name, group)) in groups.iter().enumerate() { (legend(&frame, number, name, group)) }
+        };
+        picture("how alike queries and the videos of their pools are", SIZE, &content)
+    }
+}
+
+/// Extents of the picture.
+const SIZE: (f64, f64) = (760.0, 420.0);
+const ROOM: Room = Room { left: 62.0, top: 42.0, right: 16.0, bottom: 44.0 };
+
+/// One line of the legend, in the upper right corner.
+fn legend(frame: &Frame<'_>, number: usize, name: &str, group: &Histogram) -> Markup {
+    let (left, y) = (frame.right() - 230.0, frame.top() + 14.0 + 18.0 * number as f64);
+    html! {
+        g class=(format!("c{number}")) { line class="line" x1=(short(left)) x2=(short(left + 18.0)) y1=(short(y)) y2=(short(y)) {} }
+        text x=(short(left + 24.0)) y=(short(y + 4.0)) { (name) " (" (group.total()) ")" }
     }
 }
 
@@ -142,7 +133,7 @@ mod tests {
         assert_eq!(audit.all.counts, [0, 2, 0, 2, 0, 0, 0, 0, 0, 2]);
         assert_eq!(audit.positives.counts, [0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
         assert_eq!(audit.negatives.counts, [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
-        let svg = audit.draw(Thresholds::SIMCSE).unwrap();
+        let svg = audit.draw(Thresholds::SIMCSE);
         assert!(svg.starts_with("<svg") && svg.contains("positive in the pool (1)"));
     }
 }

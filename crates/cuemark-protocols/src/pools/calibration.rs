@@ -62,6 +62,13 @@ pub struct Shares {
     pub negative: f64,
 }
 
+impl Default for Shares {
+    /// What is taken when nothing else is known; ours.
+    fn default() -> Self {
+        Self { positive: 0.002, negative: 0.5 }
+    }
+}
+
 /// How well thresholds separate known positives from everything else.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Agreement {

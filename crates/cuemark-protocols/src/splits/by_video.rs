@@ -42,6 +42,11 @@ impl<'a> ByVideo<'a> {
         Ok(by_video)
     }
 
+    /// The queries' texts, in the order of `moments`.
+    pub(super) fn sentences(&self) -> impl Iterator<Item = &str> {
+        self.truths.iter().map(|truth| truth.query.text.as_str())
+    }
+
     /// Number of videos; they are numbered from 0 in order of appearance.
     pub(super) fn len(&self) -> usize {
         self.videos.len()

@@ -30,11 +30,12 @@ pub struct CentreOptions {
 /// Whose centre decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Centre {
-    /// The mean centre of a video's moments: no video is shared. Default.
+    /// The mean centre of a video's moments; no video is shared.
     #[default]
     Video,
-    /// Each query's own: test-ood shares videos with the rest.
+    /// Each pair's own; test-ood shares videos with the rest.
     Pair,
 }
 

@@ -13,7 +13,8 @@ use crate::Result;
 use crate::manifest::Manifest;
 
 /// The splits that a folder can hold, in the order that reports list them.
-pub const SPLIT_NAMES: [&str; 5] = ["train", "val", "test", "test-iid", "test-ood"];
+pub const SPLIT_NAMES: [&str; 8] =
+    ["train", "val", "test", "test-iid", "test-ood", "test-seen", "test-novel-composition", "test-novel-word"];
 
 /// The manifest of a folder of splits.
 pub type SplitManifest = Manifest<SplitSettings, SplitOutcome>;

@@ -1,20 +1,24 @@
 //! Splits that expose bias: where they come from, how they are written, and what an audit finds in them.
 //!
-//! One protocol, one file: [`cd`](fn@cd) and [`centre`](fn@centre) part a whole dataset anew, [`standard`](fn@standard)
+//! One protocol, one file: [`cd`](fn@cd), [`centre`](fn@centre) and [`composition`](fn@composition) part a whole dataset anew, [`standard`](fn@standard)
 //! keeps the published parts. All give [`MadeSplits`], which [`write_folder`] puts on disk with a manifest.
 
 pub mod audit;
 mod by_video;
 mod centre;
+mod composition;
 mod folder;
 mod ood;
+mod recipe;
 mod standard;
 
 pub use centre::{Centre, CentreFound, CentreOptions, centre};
+pub use composition::{CompositionFound, CompositionOptions, composition};
 pub use folder::{
     Input, SPLIT_NAMES, SplitManifest, SplitOutcome, SplitSettings, hash_inputs, read_folder, write_folder,
 };
 pub use ood::{CdFound, CdOptions, OodCut, Ties, cd};
+pub use recipe::{SplitProtocol, SplitRecipe, dataset_inputs};
 pub use standard::{StandardFound, StandardOptions, StandardTest, standard};
 
 use std::collections::HashSet;
@@ -47,6 +51,8 @@ pub enum Options {
     Cd(CdOptions),
     /// Of `centre`.
     Centre(CentreOptions),
+    /// Of `composition`.
+    Composition(CompositionOptions),
     /// Of `standard`.
     Standard(StandardOptions),
 }
@@ -59,6 +65,8 @@ pub enum Found {
     Cd(CdFound),
     /// By `centre`.
     Centre(CentreFound),
+    /// By `composition`.
+    Composition(CompositionFound),
     /// By `standard`.
     Standard(StandardFound),
 }

@@ -42,19 +42,22 @@ impl Default for CdOptions {
 /// Which share of pairs is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum OodCut {
-    /// The share that test-ood ends up with; the number of marked pairs is searched for. Default.
+    // The number of marked pairs is searched for.
+    /// The share that test-ood ends up with.
     #[default]
     Final,
-    /// The share of pairs that is marked, before whole videos move.
+    /// The share of pairs that is marked before whole videos move.
     Preliminary,
 }
 
 /// Where a video goes whose pairs are evenly marked and unmarked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Ties {
-    /// To test-ood. Default.
+    /// To test-ood.
     #[default]
     Ood,
     /// To the rest.

@@ -28,11 +28,13 @@ pub struct StandardOptions {
 /// Which test split, for datasets that have a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum StandardTest {
-    /// The one most papers use. Default.
+    /// The one that most papers use.
     #[default]
     Usual,
-    /// ActivityNet Captions: both validation files together, and val cut from train.
+    // Val is then cut from train.
+    /// ActivityNet Captions: both validation files together.
     Merged,
 }
 

@@ -7,6 +7,8 @@ Everything is computed by the same library as the ``cuemark`` program. Times are
     >>> found.metrics["R@1,IoU=0.5"], found.interval()["R@1,IoU=0.5"]  # doctest: +SKIP
 """
 
+from __future__ import annotations
+
 from importlib.metadata import version as _version
 
 from . import rank, split
@@ -27,18 +29,32 @@ from ._native import (
     Split,
     baseline,
     compare,
+    dataset_names,
     evaluate,
     iou,
     kde,
     load,
+    metric_names,
     nms,
+    preset_names,
     read_predictions,
     read_truth,
+    report,
 )
 
 __version__ = _version("cuemark")
 
+#: Names of the metrics, with ``n``, ``k`` and ``m`` for numbers.
+METRICS: tuple[str, ...] = tuple(metric_names())
+#: Names of the presets.
+PRESETS: tuple[str, ...] = tuple(preset_names())
+#: Names of the datasets that ``load`` knows.
+DATASETS: tuple[str, ...] = tuple(dataset_names())
+
 __all__ = [
+    "DATASETS",
+    "METRICS",
+    "PRESETS",
     "Answer",
     "Answers",
     "Comparison",
@@ -66,5 +82,6 @@ __all__ = [
     "rank",
     "read_predictions",
     "read_truth",
+    "report",
     "split",
 ]

@@ -12,6 +12,7 @@ from ._types import (
     DurationsLike,
     FloatArray,
     IouForm,
+    PathLike,
     PredictionsLike,
     ProgressLike,
     RatingsLike,
@@ -24,7 +25,7 @@ What `import cuemark` is made of; use it through the `cuemark` package.
 """
 
 
-__all__ = ["Answer", "AnswerIterator", "Answers", "Comparison", "Consensus", "Dataset", "Evaluation", "Index", "Kde", "MadeSplits", "Moment", "Predictions", "Record", "Records", "Split", "agreement", "audit", "baseline", "cd", "centre", "compare", "consensus", "evaluate", "iou", "kde", "load", "nms", "read_predictions", "read_truth", "standard"]
+__all__ = ["Answer", "AnswerIterator", "Answers", "Comparison", "Consensus", "Dataset", "Evaluation", "Index", "Kde", "MadeSplits", "Moment", "Predictions", "Record", "Records", "Split", "agreement", "audit", "baseline", "cd", "centre", "compare", "consensus", "dataset_names", "evaluate", "iou", "kde", "load", "metric_names", "nms", "preset_names", "read_predictions", "read_truth", "report", "standard"]
 
 @final
 class Answer:
@@ -171,6 +172,18 @@ class Comparison:
         """
         Queries on which both score the same.
         """
+    def to_dict(self, /) -> dict[str, Any]:
+        """
+        What `cuemark compare --json` prints about one metric.
+        """
+    def to_latex(self, /) -> str:
+        """
+        The same as a LaTeX table, for `\\usepackage{booktabs}`, no wider than a column.
+        """
+    def to_markdown(self, /) -> str:
+        """
+        A Markdown table of one line: both scores and their difference in percent, its interval, the p-value, wins and losses.
+        """
     @property
     def wins(self, /) -> int:
         """
@@ -286,7 +299,8 @@ class Evaluation:
     @property
     def notes(self, /) -> list[str]:
         """
-        What was left out of a preset, and why.
+        What a reader of the numbers should know: what was left out of a preset, rows that cannot be right, what looks odd
+        about the predictions; how many, where first, what was done.
         """
     @property
     def per_query(self, /) -> dict[str, NDArray[numpy.float64]]:
@@ -613,7 +627,7 @@ def centre(data: TruthLike, *, centre: Literal['video', 'pair'] = "video", seed:
     The last tenth by moment centre is test-ood, of each video (`centre="video"`) or of each query (`"pair"`).
     """
 
-def compare(truth: TruthLike, a: PredictionsLike, b: PredictionsLike, *, metrics: str | Sequence[str] | None = None, preset: str | None = None, nms: float | Literal['none'] | None = None, order: Literal['file', 'score'] | None = None, strict: bool = False, clip_truth: bool = False, percent: SupportsFloat | SupportsIndex = 95.0, resamples: SupportsIndex = ..., seed: SupportsIndex = 0, truth_format: str | None = None, pred_format: str | None = None, durations: DurationsLike | None = None, video_index: VideoIndexLike | None = None, bad_rows: BadRows = "keep", unknown: Literal['count', 'error'] = "count", progress: ProgressLike = None) -> dict[str, Comparison]:
+def compare(truth: TruthLike, a: PredictionsLike, b: PredictionsLike, *, metrics: str | Sequence[str] | None = None, preset: str | None = None, nms: float | Literal['none'] | None = None, order: Literal['file', 'score'] | None = None, strict: bool = False, clip_truth: bool = False, lenient: bool = False, percent: SupportsFloat | SupportsIndex = 95.0, resamples: SupportsIndex = ..., seed: SupportsIndex = 0, truth_format: str | None = None, pred_format: str | None = None, durations: DurationsLike | None = None, video_index: VideoIndexLike | None = None, bad_rows: BadRows = "keep", unknown: Literal['count', 'error'] = "count", progress: ProgressLike = None) -> dict[str, Comparison]:
     """
     Compares predictions `b` with predictions `a`, query by query; one result per metric.
 
@@ -628,7 +642,12 @@ def consensus(ratings: RatingsLike) -> Consensus:
     `ratings` is a `pair_id,worker,relevance` file, or the same as columns.
     """
 
-def evaluate(truth: TruthLike, predictions: PredictionsLike, *, metrics: str | Sequence[str] | None = None, preset: str | None = None, nms: float | Literal['none'] | None = None, order: Literal['file', 'score'] | None = None, strict: bool = False, clip_truth: bool = False, group_by: str | Sequence[str] | None = None, truth_format: str | None = None, pred_format: str | None = None, durations: DurationsLike | None = None, video_index: VideoIndexLike | None = None, bad_rows: BadRows = "keep", unknown: Literal['count', 'error'] = "count", progress: ProgressLike = None) -> Evaluation:
+def dataset_names() -> list[str]:
+    """
+    Names of the datasets that can be loaded; `cuemark.DATASETS`.
+    """
+
+def evaluate(truth: TruthLike, predictions: PredictionsLike, *, metrics: str | Sequence[str] | None = None, preset: str | None = None, nms: float | Literal['none'] | None = None, order: Literal['file', 'score'] | None = None, strict: bool = False, clip_truth: bool = False, lenient: bool = False, group_by: str | Sequence[str] | None = None, truth_format: str | None = None, pred_format: str | None = None, durations: DurationsLike | None = None, video_index: VideoIndexLike | None = None, bad_rows: BadRows = "keep", unknown: Literal['count', 'error'] = "count", progress: ProgressLike = None) -> Evaluation:
     """
     Scores `predictions` against `truth`.
 
@@ -641,7 +660,9 @@ def evaluate(truth: TruthLike, predictions: PredictionsLike, *, metrics: str | S
 
     `metrics` is a list or comma-separated text; `preset` reproduces a published evaluator to the digit; without either
     the metrics that suit the data are computed. The other arguments are the flags of `cuemark eval`. With
-    `unknown="error"` a list for a query that the truth does not have is refused instead of counted.
+    `unknown="error"` a list for a query that the truth does not have is refused instead of counted. Predictions that
+    cannot belong to the truth (other queries, other videos, no span) are refused unless `lenient`; what looks odd about
+    them stands in `notes`.
 
     The interpreter's lock is released, Ctrl-C stops it, and `progress` shows a bar (by default on a terminal only) or is
     called with `(what, done, total)`.
@@ -668,12 +689,22 @@ def load(name: str, root: str | os.PathLike[str], *, durations: str | os.PathLik
     to do about it. `durations` gives lengths of videos that the files do not state.
     """
 
+def metric_names() -> list[str]:
+    """
+    Names of the metrics, with `n`, `k` and `m` for numbers; `cuemark.METRICS`.
+    """
+
 def nms(spans: FloatArray, scores: FloatArray | None = None, *, threshold: SupportsFloat | SupportsIndex = 0.5, form: IouForm = "true", limit: int | None = None) -> NDArray[numpy.int64]:
     """
     Greedy non-maximum suppression: the places in `spans` that survive, best first.
 
     A span is kept when its overlap with every span kept before it is at most `threshold`. Without `scores` the order of
     `spans` is the ranking; with them the highest comes first, and of equals the earlier one. At most `limit` are kept.
+    """
+
+def preset_names() -> list[str]:
+    """
+    Names of the presets; `cuemark.PRESETS`.
     """
 
 def read_predictions(predictions: PredictionsLike, *, truth: TruthLike | None = None, pred_format: str | None = None, video_index: VideoIndexLike | None = None, progress: ProgressLike = None) -> Predictions:
@@ -684,6 +715,16 @@ def read_predictions(predictions: PredictionsLike, *, truth: TruthLike | None = 
 def read_truth(truth: TruthLike, *, truth_format: str | None = None, durations: DurationsLike | None = None, bad_rows: BadRows = "keep", progress: ProgressLike = None) -> Split:
     """
     Reads truth in any form that `evaluate` takes, from a file in any layout that cuemark knows.
+    """
+
+def report(truth: PathLike, predictions: PathLike | Sequence[PathLike], out: PathLike, *, metrics: str | Sequence[str] | None = None, preset: str | None = None, names: str | Sequence[str] | None = None, train: PathLike | None = None, dataset: str | None = None, title: str = "", intervals: bool = True, lenient: bool = False, truth_format: str | None = None, pred_format: str | None = None, force: bool = False, progress: ProgressLike = None) -> dict[str, Any]:
+    """
+    Reports on prediction files: writes `report.html` (one file, opens anywhere), `.md`, `.tex`, `.csv` and `.json` into the
+    folder `out`, and returns what scripts want of it, with `files` and `notes`.
+
+    `truth` is a path, `predictions` a path or several; `names` is what they are called, `train` the training split, which
+    adds blind baselines that learned from it. `metrics` and `preset` are those of `evaluate`. With `intervals=False` the
+    tables for papers and wikis show none. Nothing is replaced unless `force`.
     """
 
 def standard(data: Dataset, *, test: Literal['usual', 'merged'] = "usual", seed: SupportsIndex = 0) -> MadeSplits:

@@ -23,6 +23,7 @@ pub(crate) use truth::TruthArgument;
 use camino::Utf8PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
 
 use crate::failure::{Failure, Result};
 
@@ -41,6 +42,20 @@ pub(crate) fn path(object: &Bound<'_, PyAny>, place: &str) -> Result<Option<Utf8
 pub(crate) fn needed_path(object: &Bound<'_, PyAny>, place: &str) -> Result<Utf8PathBuf> {
     let kind = type_name(object);
     path(object, place)?.ok_or_else(|| Failure::wrong_type(place, format!("a `{kind}` is not a path")))
+}
+
+/// The choice of the library's that is called `word` in its files.
+pub(crate) fn choice<T: DeserializeOwned>(argument: &str, word: &str) -> Result<T> {
+    T::deserialize(word.into_deserializer()).map_err(|error: serde::de::value::Error| {
+        // serde names the choices: ``unknown variant `x`, expected one of `a`, `b`, `c` ``.
+        let said = error.to_string();
+        let names: Vec<&str> = said.split('`').skip(3).step_by(2).collect();
+        let names = match names.as_slice() {
+            [others @ .., last] if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+            _ => names.concat(),
+        };
+        Failure::argument(argument, format!("`{word}` is not {names}"))
+    })
 }
 
 /// The name of an object's type, for messages.

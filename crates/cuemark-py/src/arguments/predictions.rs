@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use cuemark_core::{Extra, Prediction, Predictions, QueryId, QueryPredictions, RawSpan, RowCounts, Truth};
-use cuemark_formats::{PredictionFormat, PredictionOptions, Source, VideoIndex, activitynet_json, read_predictions};
+use cuemark_formats::{
+    AnswerParser, PredictionFormat, PredictionOptions, Source, VideoIndex, answers, match_sentences, read_predictions,
+};
 use numpy::ndarray::ArrayView2;
 use numpy::{Ix2, Ix3, PyUntypedArray};
 use pyo3::prelude::*;
@@ -36,7 +38,7 @@ impl PredictionReading {
                 }
             }),
         };
-        Ok(Self(PredictionOptions { format, videos }))
+        Ok(Self(PredictionOptions { format, videos, ..PredictionOptions::default() }))
     }
 }
 
@@ -132,8 +134,9 @@ impl ReadPredictions {
         match self {
             Self::Ready(predictions) => Ok(predictions),
             Self::InLayout(format, mut predictions) => {
-                if format == PredictionFormat::ActivityNet {
-                    activitynet_json::match_sentences(&mut predictions, truths);
+                match_sentences(&mut predictions, truths);
+                if format == PredictionFormat::Answers {
+                    answers::with_durations(&mut predictions, truths, &AnswerParser::default());
                 }
                 Ok(Arc::new(predictions))
             }

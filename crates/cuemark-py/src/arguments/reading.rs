@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use cuemark_core::RowPolicy;
 use cuemark_data::{Durations, ReadOptions, TruthFormat};
 use cuemark_formats::Source;
 use pyo3::prelude::*;
@@ -45,16 +44,7 @@ impl TruthFlags<'_, '_> {
     /// When one says what cannot be; a durations file is read here.
     pub(crate) fn understand(&self) -> Result<TruthReading> {
         let format = self.format.map(str::parse::<TruthFormat>).transpose()?;
-        let bad_rows = match self.bad_rows.unwrap_or("keep") {
-            "keep" => RowPolicy::Keep,
-            "clamp" => RowPolicy::Clamp,
-            "skip" => RowPolicy::Skip,
-            "error" => RowPolicy::Error,
-            other => {
-                let problem = format!("`{other}` is not keep, clamp, skip or error");
-                return Err(Failure::argument("bad_rows", problem));
-            }
-        };
+        let bad_rows = super::choice("bad_rows", self.bad_rows.unwrap_or("keep"))?;
         let mut reading = TruthReading { format, options: ReadOptions { bad_rows, durations: None }, by_row: None };
         let Some(durations) = self.durations else { return Ok(reading) };
         if let Some(path) = path(durations, "durations")? {

@@ -16,6 +16,7 @@ pub(crate) struct ScoringFlags<'a, 'py> {
     pub(crate) order: Option<&'a str>,
     pub(crate) strict: bool,
     pub(crate) clip_truth: bool,
+    pub(crate) lenient: bool,
     pub(crate) group_by: Option<&'a Bound<'py, PyAny>>,
 }
 
@@ -25,6 +26,16 @@ impl ScoringFlags<'_, '_> {
     /// # Errors
     /// The first name or number that cannot be.
     pub(crate) fn understand(&self) -> Result<CheckedScoring> {
+        let groups = self.group_by.map(|groups| words(groups, "group_by")).transpose()?.unwrap_or_default();
+        let groups: Vec<&str> = groups.iter().flat_map(|names| names.split(',')).map(str::trim).collect();
+        Ok(self.scoring()?.check(&groups)?)
+    }
+
+    /// The same as a request has it, names unchecked.
+    ///
+    /// # Errors
+    /// When an argument is of the wrong type.
+    pub(crate) fn scoring(&self) -> Result<Scoring> {
         let names = self.metrics.map(|metrics| words(metrics, "metrics")).transpose()?;
         let order = match self.order {
             None => None,
@@ -32,17 +43,15 @@ impl ScoringFlags<'_, '_> {
             Some("score") => Some(Order::Score),
             Some(other) => return Err(Failure::argument("order", format!("`{other}` is not file or score"))),
         };
-        let groups = self.group_by.map(|groups| words(groups, "group_by")).transpose()?.unwrap_or_default();
-        let groups: Vec<&str> = groups.iter().flat_map(|names| names.split(',')).map(str::trim).collect();
-        let scoring = Scoring {
+        Ok(Scoring {
             metrics: names.map(|names| names.join(",")),
             preset: self.preset.map(str::to_owned),
             nms: self.nms.map(suppression).transpose()?,
             order,
             strict: self.strict,
             clip_truth: self.clip_truth,
-        };
-        Ok(scoring.check(&groups)?)
+            lenient: self.lenient,
+        })
     }
 }
 

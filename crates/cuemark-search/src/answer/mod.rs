@@ -15,7 +15,7 @@ mod question;
 mod reliability;
 mod right;
 
-use cuemark_core::{Moment, Span, VideoId};
+use cuemark_core::{Span, VideoId};
 use rustc_hash::FxHashMap;
 
 pub(crate) use background::{Background, Spread};
@@ -187,7 +187,7 @@ impl<'a> Asked<'a> {
             (None, None) => {
                 return Err(SearchError::Question {
                     problem: "the question is empty".to_owned(),
-                    hint: "ask for a moment in a sentence, such as \"a red ball spins\"",
+                    advice: "ask for a moment in a sentence, such as \"a red ball spins\"".into(),
                 });
             }
         };
@@ -238,8 +238,11 @@ impl<'a> Asked<'a> {
         let like = self.question.like.as_ref();
         let itself =
             |span: Span| like.is_some_and(|like| &like.video == video && like.span.iou(span) > self.question.nms);
-        let admitted = scored.into_iter().filter(|(span, _)| self.question.filter.admits_span(*span) && !itself(*span));
-        Ok(admitted.map(|(span, score)| Hit { video: video.clone(), span, score }).collect())
+        let placed = scored.into_iter().enumerate().map(|(place, (span, score))| (place, span, score));
+        let admitted = placed.filter(|(_, span, _)| self.question.filter.admits_span(*span) && !itself(*span));
+        Ok(admitted
+            .map(|(place, span, score)| Hit { place: Some(place), ..Hit::new(video.clone(), span, score) })
+            .collect())
     }
 
     fn probability(&self, score: f32) -> f64 {
@@ -255,17 +258,13 @@ impl<'a> Asked<'a> {
         let hits = if explainer.means_nothing && self.question.like.is_none() { Vec::new() } else { hits };
         let mut moments = Vec::with_capacity(hits.len());
         for hit in hits {
-            let place = Moment { video: hit.video, span: hit.span };
-            let embedding = match self.index.embedding_of(&place) {
-                // Somebody has removed the video since it was found: it is no answer any more, and no reason to fail.
-                Err(SearchError::UnknownVideo { .. }) => continue,
-                embedding => embedding?,
-            };
+            // Somebody may have removed or replaced the video since it was found: it is no answer any more, and no reason to fail.
+            let Some(embedding) = self.index.engine().embedding(&hit)? else { continue };
             let words = explainer.words(&embedding);
             let concepts = self.index.encoder().concepts(&self.wanted, &embedding);
             let probability = explainer.understood * self.probability(hit.score);
-            let Moment { video, span } = place;
-            moments.push(Answer { video, span, score: hit.score, probability, words, concepts });
+            let Hit { video, span, score, .. } = hit;
+            moments.push(Answer { video, span, score, probability, words, concepts });
         }
         let good = moments.iter().filter(|answer| answer.probability >= self.question.least).count();
         Ok(Answers { moments, unknown_words: explainer.unknown, good })
@@ -284,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_video_with_many_good_moments_beats_one_with_a_single_lucky_one() {
-        let hit = |video: &str, score| Hit { video: video.into(), span: Span::whole(1.0), score };
+        let hit = |video: &str, score| Hit::new(video.into(), Span::whole(1.0), score);
         let candidates =
             [hit("lucky", 0.9), hit("steady", 0.8), hit("steady", 0.79), hit("steady", 0.78), hit("x", 0.1)];
         assert_eq!(best_videos(&candidates, 1, 1)[0].0.as_str(), "lucky");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use cuemark_core::{ClipLen, Progress, VideoId};
+use cuemark_core::{Advice, ClipLen, Progress, VideoId};
 use cuemark_encoders::extract::extract_video;
 use cuemark_encoders::visual::EncoderOptions;
 use cuemark_encoders::{JOINT, Joint, joint};
@@ -70,7 +70,7 @@ impl JointEncoder {
             return Err(SearchError::Encoder {
                 encoder: name,
                 problem: format!("sentences have {text} numbers and clips {clips}"),
-                hint: "are both sides from one release of the model?",
+                advice: "are both sides from one release of the model?".into(),
             });
         }
         if let Some(source) = &features {
@@ -83,7 +83,9 @@ impl JointEncoder {
                 return Err(SearchError::Encoder {
                     problem: format!("`{}` was not made by it", origin.path),
                     encoder: name,
-                    hint: "make the store with `cuemark features extract` and the same encoder and weights",
+                    advice: Advice::say("make the store with ")
+                        .run("features extract")
+                        .and(" and the same encoder and weights"),
                 });
             }
         }
@@ -115,7 +117,7 @@ impl Encoder for JointEncoder {
         let unit = |(numbers, sentence): (Vec<f32>, &&str)| {
             Embedding::unit(numbers).ok_or_else(|| SearchError::Question {
                 problem: format!("the encoder makes nothing of `{sentence}`"),
-                hint: "say it in other words",
+                advice: "say it in other words".into(),
             })
         };
         self.joint.text.encode(sentences)?.into_iter().zip(sentences).map(unit).collect()
@@ -135,7 +137,9 @@ impl Encoder for JointEncoder {
                 return Err(SearchError::Encoder {
                     encoder: self.name.clone(),
                     problem: format!("video `{id}` has no features in the store"),
-                    hint: "name the video's file, or a store of features that has it",
+                    advice: Advice::say("name the video's file, or in ")
+                        .setting("features")
+                        .and(" a store that has it"),
                 });
             }
         };

@@ -10,6 +10,8 @@ mod scales;
 mod stored;
 
 use camino::Utf8Path;
+#[cfg(feature = "models")]
+use cuemark_core::Advice;
 use cuemark_core::{Progress, VideoId};
 use cuemark_media::Partial;
 #[cfg(feature = "models")]
@@ -21,11 +23,15 @@ pub use run::RunEncoder;
 
 #[cfg(feature = "models")]
 use crate::SearchError;
-use crate::{Calibration, Embedding, MatchedConcept, Moment, Result};
+#[cfg(feature = "models")]
+use crate::engine::disk::RealDisk;
+use crate::{Calibration, Embedding, KeptFile, MatchedConcept, Moment, Result};
+#[cfg(feature = "models")]
+use crate::{EngineUrl, Manifest, kept};
 
 /// Turns sentences and videos into embeddings of one space. Safe to share between threads.
 pub trait Encoder: Send + Sync {
-    /// What it is called in an index's manifest; [`open`] opens it again.
+    /// What it is called in an index's manifest; [`open_kept`] opens it again.
     fn name(&self) -> &str;
 
     /// Numbers per embedding.
@@ -59,6 +65,15 @@ pub trait Encoder: Send + Sync {
     /// to do. They do not depend on the index, so that a probability does not either.
     fn background(&self) -> Option<Vec<Embedding>> {
         None
+    }
+
+    /// The files it is made of, for an index to keep, so that [`open_kept`] opens it when the place it came from is gone; none of
+    /// an encoder that is found by its name.
+    ///
+    /// # Errors
+    /// When they cannot be read any more.
+    fn keeps(&self) -> Result<Vec<KeptFile>> {
+        Ok(Vec::new())
     }
 
     /// How its scores become probabilities, from validation queries whose answers are known; `None` when it has none.
@@ -98,6 +113,30 @@ pub fn open(name: &str, features: Option<&Utf8Path>, device: &Device) -> Result<
     Err(SearchError::Encoder {
         encoder: name.to_owned(),
         problem: "no run folder and no encoder of that name".to_owned(),
-        hint: "`concepts` works on any video; or name `clip`, or the folder that `cuemark train` made of a bi-encoder",
+        advice: Advice::say("`concepts` works on any video; or name `clip`, or the folder that ")
+            .run("train")
+            .and(" made of a bi-encoder"),
     })
+}
+
+/// Opens the encoder of an index: what the index keeps of it, checked, or else by its name, as [`open`]. `features` is a store to
+/// look videos up in.
+///
+/// # Errors
+/// As [`open`], and when a file that the index keeps is not what it was.
+#[cfg(feature = "models")]
+pub fn open_kept(
+    url: &EngineUrl,
+    about: &Manifest,
+    features: Option<&Utf8Path>,
+    device: &Device,
+) -> Result<Box<dyn Encoder>> {
+    match url {
+        EngineUrl::File(index) if !about.kept.is_empty() => {
+            kept::check(&RealDisk, index, &about.kept)?;
+            let folder = index.join(kept::FOLDER);
+            Ok(Box::new(RunEncoder::open_as(about.encoder.clone(), &folder, features, device)?))
+        }
+        _ => open(&about.encoder, features, device),
+    }
 }

@@ -3,10 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use camino::Utf8Path;
-use cuemark_core::{ClipLen, Progress, Span, VideoId};
+use cuemark_core::{Advice, ClipLen, Progress, Span, VideoId};
 use cuemark_encoders::extract::extract_video;
 use cuemark_encoders::visual::{self, ClipEncoder, EncoderOptions};
-use cuemark_features::{FeatureSource, Features, OpenOptions, Recipe, RowTime};
+use cuemark_features::{FeatureSource, Features, OpenOptions, RowTime};
 use cuemark_media::Ffmpeg;
 use cuemark_tensor::Device;
 use cuemark_train::{Embedder, RunFolder};
@@ -16,22 +16,18 @@ use super::stored::stated_duration;
 use super::{EmbeddedVideo, Encoder};
 use crate::answer::{ANSWER_NMS, Background, Calibration, RightMoments, distinct, fit_calibration};
 use crate::engine::evenly;
-use crate::{Embedding, Moment, Result, SearchError};
+use crate::{Embedding, KeptFile, Moment, Result, SearchError};
 
 /// Validation queries that calibration looks at.
 const CALIBRATION_QUERIES: usize = 150;
 /// Answers of each that it looks at: what a person would see.
 const CALIBRATION_ANSWERS: usize = 10;
-/// What to do where features cannot be made here.
-const EXTRACT: &str = "extract them with `cuemark features extract` and name the store with `--features STORE`";
-
 /// A trained bi-encoder of the zoo, by its run folder.
 pub struct RunEncoder {
     name: String,
+    folder: RunFolder,
     embedder: Embedder,
     features: Option<Arc<dyn FeatureSource>>,
-    /// How the run's features were made; `None` when their store does not say.
-    recipe: Option<Recipe>,
     device: Device,
     /// What makes the same features of a file. Opened when the first file comes: its weights are not needed to search.
     clips: OnceLock<Box<dyn ClipEncoder>>,
@@ -44,7 +40,16 @@ impl RunEncoder {
     /// When it is no run folder of a bi-encoder.
     pub fn open(folder: &Utf8Path, features: Option<&Utf8Path>, device: &Device) -> Result<Self> {
         let path = folder.canonicalize_utf8().map_err(SearchError::io("find", folder))?;
-        let embedder = Embedder::open(&RunFolder::new(&path), device)?;
+        Self::open_as(path.clone().into_string(), &path, features, device)
+    }
+
+    /// As [`RunEncoder::open`], of a folder that another name stands for: what an index keeps of the run of that name.
+    ///
+    /// # Errors
+    /// As [`RunEncoder::open`].
+    pub fn open_as(name: String, folder: &Utf8Path, features: Option<&Utf8Path>, device: &Device) -> Result<Self> {
+        let folder = RunFolder::new(folder);
+        let embedder = Embedder::open(&folder, device)?;
         let features = match features {
             Some(store) => {
                 let stream = embedder.run().data.stream.clone();
@@ -52,19 +57,11 @@ impl RunEncoder {
             }
             None => None,
         };
-        let recipe = embedder.recipe();
-        Ok(Self {
-            name: path.into_string(),
-            embedder,
-            features,
-            recipe,
-            device: device.clone(),
-            clips: OnceLock::new(),
-        })
+        Ok(Self { name, folder, embedder, features, device: device.clone(), clips: OnceLock::new() })
     }
 
-    fn fault(&self, problem: String, hint: &'static str) -> SearchError {
-        SearchError::Encoder { encoder: self.name.clone(), problem, hint }
+    fn fault(&self, problem: String, advice: Advice) -> SearchError {
+        SearchError::Encoder { encoder: self.name.clone(), problem, advice }
     }
 
     /// What makes of files the features that the run was trained on: the published encoder, or the world's eyes, that its store
@@ -73,12 +70,12 @@ impl RunEncoder {
         if let Some(clips) = self.clips.get() {
             return Ok(clips.as_ref());
         }
-        let recipe = self.recipe.as_ref();
+        let recipe = self.embedder.recipe();
         let (Some(recipe), Some(fps)) = (recipe, recipe.and_then(|recipe| recipe.fps)) else {
-            return Err(self.fault("the run's features do not say how they were made".to_owned(), EXTRACT));
+            return Err(self.fault("the run's features do not say how they were made".to_owned(), extract()));
         };
         let RowTime::Clip(clip) = recipe.row_time else {
-            return Err(self.fault("the run's features have no clips of one length".to_owned(), EXTRACT));
+            return Err(self.fault("the run's features have no clips of one length".to_owned(), extract()));
         };
         // Absurd rates and lengths are refused when the encoder is opened.
         let stride = (fps * clip.seconds()).round() as usize;
@@ -90,7 +87,7 @@ impl RunEncoder {
         if (&mine.weights, mine.width) != (&recipe.weights, recipe.width) {
             let problem =
                 format!("the weights of `{}` here are not those that made the run's features", recipe.extractor);
-            return Err(self.fault(problem, EXTRACT));
+            return Err(self.fault(problem, extract()));
         }
         Ok(self.clips.get_or_init(|| clips).as_ref())
     }
@@ -124,8 +121,12 @@ impl RunEncoder {
             Some(found) => Some(found),
             None => self.embedder.stored(id)?,
         };
-        let missing =
-            || self.fault(format!("video `{id}` has no features in the store"), "name the store that has them");
+        let missing = || {
+            self.fault(
+                format!("video `{id}` has no features in the store"),
+                Advice::say("name the store that has them in ").setting("features"),
+            )
+        };
         found.ok_or_else(missing)
     }
 
@@ -151,7 +152,7 @@ impl Encoder for RunEncoder {
         let unit = |(numbers, sentence): (Vec<f32>, &&str)| {
             Embedding::unit(numbers).ok_or_else(|| SearchError::Question {
                 problem: format!("the encoder makes nothing of `{sentence}`"),
-                hint: "say it in other words",
+                advice: "say it in other words".into(),
             })
         };
         self.embedder.sentences(sentences)?.into_iter().zip(sentences).map(unit).collect()
@@ -175,6 +176,11 @@ impl Encoder for RunEncoder {
 
     fn knows(&self, word: &str) -> bool {
         self.embedder.knows(word)
+    }
+
+    fn keeps(&self) -> Result<Vec<KeptFile>> {
+        let files = self.embedder.files(&self.folder)?;
+        Ok(files.into_iter().map(|(name, bytes)| KeptFile { name, bytes }).collect())
     }
 
     /// Asks validation queries of the validation videos, as a search would, and fits on the answers that a person would see.
@@ -219,6 +225,11 @@ impl Encoder for RunEncoder {
         }
         Ok(fit_calibration(&judged))
     }
+}
+
+/// What to do where features cannot be made here.
+fn extract() -> Advice {
+    Advice::say("extract them with ").run("features extract").and(" and pass ").set_any("features", "STORE")
 }
 
 /// The answers of a ranked list that a person would see.

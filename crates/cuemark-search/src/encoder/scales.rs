@@ -52,7 +52,7 @@ pub(super) fn check_moments(moments: usize, duration: f64, encoder: &str, video:
     Err(SearchError::Encoder {
         encoder: encoder.to_owned(),
         problem: format!("makes {moments} moments of `{video}`, which lasts {duration:.1} s: {most} are the most"),
-        hint: "cut the film into parts, or use features of longer clips",
+        advice: "cut the film into parts, or use features of longer clips".into(),
     })
 }
 

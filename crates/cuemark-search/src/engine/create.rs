@@ -7,33 +7,20 @@ use super::disk::Disk;
 use super::log::{Encoded, Head, Identity};
 use super::snapshot::Snapshot;
 use super::{LOG, compact, graph, limits, writer};
-use crate::{Manifest, Result, SearchError, manifest};
+use crate::{KeptFile, Manifest, Result, SearchError, kept, manifest};
 
-/// Makes an empty log in `folder`, and behind it the manifest, which gets the log's identity; returned as it was written.
+/// Makes a log with `records` in `folder`, and behind it the manifest and what the index keeps of its encoder; the manifest gets
+/// the log's identity and is returned as it was written.
 ///
 /// # Errors
 /// When somebody is writing there; when an index is there, or a log that holds anything, and may not be replaced; when a file
-/// cannot be written.
-pub(super) fn create(
-    disk: &dyn Disk,
-    folder: &Utf8Path,
-    width: usize,
-    about: Option<&Manifest>,
-    overwrite: Overwrite,
-) -> Result<Option<Manifest>> {
-    create_with(disk, folder, width, about, overwrite, std::iter::empty())
-}
-
-/// As [`create`], with records that are in the log from the beginning.
-///
-/// # Errors
-/// As [`create`], and those of `records`; nothing that was there has changed then, save that a manifest that may be replaced is
-/// gone.
+/// cannot be written; and those of `records`. Nothing that was there has changed then, save that a manifest that may be replaced
+/// is gone, and with it what it kept.
 pub(super) fn create_with(
     disk: &dyn Disk,
     folder: &Utf8Path,
     width: usize,
-    about: Option<&Manifest>,
+    about: Option<(&Manifest, &[KeptFile])>,
     overwrite: Overwrite,
     records: impl Iterator<Item = Result<Encoded>>,
 ) -> Result<Option<Manifest>> {
@@ -52,17 +39,20 @@ pub(super) fn create_with(
     }
     writer::clear_unfinished(disk, folder)?;
     if is_described {
+        let old = Manifest::read_on(disk, folder).map(|old| old.kept).unwrap_or_default();
         // From here on until the new manifest there is no index, rather than one whose manifest tells of another log.
         disk.remove(&described).map_err(SearchError::io("remove", &described))?;
         disk.sync_folder(folder).map_err(SearchError::io("write", folder))?;
+        kept::remove(disk, folder, &old);
     }
     let head = Head { width, generation: 0, identity: Identity::random(), old: false };
     compact::write(disk, folder, &head, records)?;
     disk.sync_folder(folder).map_err(SearchError::io("write", folder))?;
     // A graph of the log that was replaced; one that stays names that log and is not used.
     let _ = disk.remove(&folder.join(graph::FILE));
-    let Some(about) = about else { return Ok(None) };
-    let about = Manifest { log: Some(head.identity.to_string()), ..about.clone() };
+    let Some((about, files)) = about else { return Ok(None) };
+    let kept = kept::write(disk, folder, files)?;
+    let about = Manifest { log: Some(head.identity.to_string()), kept, ..about.clone() };
     // The manifest last: without it there is no index.
     about.write_on(disk, folder)?;
     Ok(Some(about))

@@ -18,7 +18,7 @@ use super::{
     limits, looking, rank,
 };
 use crate::manifest::LAYOUT;
-use crate::{Embedding, Manifest, Result, SearchError, VideoEntry, VideoState};
+use crate::{Embedding, KeptFile, Manifest, Result, SearchError, VideoEntry, VideoState, kept};
 
 /// Moments that are looked at one by one rather than put into a graph.
 const FEW: usize = 20_000;
@@ -47,7 +47,7 @@ impl Embedded {
     /// # Errors
     /// As [`Embedded::create`].
     pub fn create_on(disk: Arc<dyn Disk>, folder: &Utf8Path, width: usize, overwrite: Overwrite) -> Result<Self> {
-        create::create(&*disk, folder, width, None, overwrite)?;
+        create::create_with(&*disk, folder, width, None, overwrite, std::iter::empty())?;
         Self::open_on(disk, folder)
     }
 
@@ -61,7 +61,22 @@ impl Embedded {
         about: &Manifest,
         overwrite: Overwrite,
     ) -> Result<(Self, Manifest)> {
-        let written = create::create(&*disk, folder, about.width, Some(about), overwrite)?;
+        Self::create_keeping(disk, folder, about, &[], overwrite)
+    }
+
+    /// As [`Embedded::create_described`], with files of the encoder that the index keeps.
+    ///
+    /// # Errors
+    /// As [`Embedded::create_described`].
+    pub fn create_keeping(
+        disk: Arc<dyn Disk>,
+        folder: &Utf8Path,
+        about: &Manifest,
+        files: &[KeptFile],
+        overwrite: Overwrite,
+    ) -> Result<(Self, Manifest)> {
+        let about_and_files = Some((about, files));
+        let written = create::create_with(&*disk, folder, about.width, about_and_files, overwrite, std::iter::empty())?;
         Ok((Self::open_on(disk, folder)?, written.unwrap_or_else(|| about.clone())))
     }
 
@@ -299,6 +314,23 @@ impl Engine for Embedded {
         Ok(Some(rows.map(|row| snapshot.span(put, row)).zip(scores).collect()))
     }
 
+    fn embedding(&self, hit: &Hit) -> Result<Option<Embedding>> {
+        let state = self.index.state()?;
+        let snapshot = &state.snapshot;
+        let Some(put) = snapshot.live(&hit.video) else { return Ok(None) };
+        let mut rows = put.first_row..put.first_row + put.rows;
+        let is_it = |row: &usize| snapshot.span(put, *row) == hit.span;
+        let row = match hit.place {
+            Some(place) => rows.nth(place).filter(is_it),
+            None => rows.find(is_it),
+        };
+        let mut buffer = vec![0f32; snapshot.width()];
+        Ok(row.and_then(|row| {
+            widen(snapshot.vector(row), &mut buffer);
+            Embedding::unit(buffer)
+        }))
+    }
+
     fn sample(&self, count: usize) -> Result<Vec<Embedding>> {
         let state = self.index.state()?;
         let snapshot = &state.snapshot;
@@ -355,6 +387,9 @@ impl Engine for Embedded {
             } else if file.is_of(&state.snapshot) && !file.fits(&state.snapshot) {
                 faults.push(Fault { place, problem: "the graph covers more moments than the log has".to_owned() });
             }
+        }
+        if let Ok(about) = Manifest::read_on(&*self.index.disk, &self.index.folder) {
+            faults.extend(kept::faults(&*self.index.disk, &self.index.folder, &about.kept));
         }
         for put in state.snapshot.puts.iter().filter(|put| put.live) {
             let beyond = (put.first_row..put.first_row + put.rows).any(|row| state.snapshot.span(put, row).is_empty());

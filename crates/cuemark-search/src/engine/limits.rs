@@ -21,6 +21,9 @@ pub(super) const COMMITTED: usize = 1_024;
 /// The most bytes of `index.json` and `graph.json`.
 pub(crate) const MANIFEST_BYTES: u64 = 64 << 20;
 
+/// The most bytes of one file of an encoder that an index keeps.
+pub(crate) const KEPT_BYTES: u64 = 16 << 30;
+
 fn too_much(id: &VideoId, what: &'static str, found: usize, most: usize) -> SearchError {
     let video = VideoId::new(id.as_str().chars().take(100).collect::<String>());
     SearchError::Limit { video, what, found, most }
@@ -48,7 +51,7 @@ pub(super) fn check_text(meta: &Meta, text: &[u8]) -> Result<()> {
         Ok(read) if read == *meta => Ok(()),
         _ => Err(SearchError::Question {
             problem: format!("what is said about video `{}` cannot be written down", meta.id()),
-            hint: "its duration must be a number of seconds",
+            advice: "its duration must be a number of seconds".into(),
         }),
     }
 }

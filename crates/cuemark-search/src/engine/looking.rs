@@ -15,7 +15,8 @@ const RESCORED: usize = 4;
 const LEAST_RESCORED: usize = 40;
 
 fn hit(snapshot: &Snapshot, put: &Put, row: usize, score: f32) -> Hit {
-    Hit { video: put.entry.id.clone(), span: snapshot.span(put, row), score }
+    let place = row.checked_sub(put.first_row);
+    Hit { place, ..Hit::new(put.entry.id.clone(), snapshot.span(put, row), score) }
 }
 
 /// Scores every admitted moment at or after `first_row`.

@@ -34,7 +34,7 @@ pub(crate) use evenly::evenly;
 pub use salvage::{Lost, Salvaged, salvage, salvage_on};
 pub use url::{CollectionLayout, EngineUrl, VectorIndex};
 
-use crate::{Embedding, Filter, Manifest, Result, VideoEntry, VideoState, manifest};
+use crate::{Embedding, Filter, KeptFile, Manifest, Result, VideoEntry, VideoState, manifest};
 use disk::RealDisk;
 #[cfg(not(feature = "milvus"))]
 use without_milvus::Milvus;
@@ -56,10 +56,17 @@ pub(crate) fn check_free(url: &EngineUrl, overwrite: Overwrite) -> Result<()> {
 }
 
 /// Makes an empty engine at `url`, with its manifest, which is returned as it was written.
-pub(crate) fn create(url: &EngineUrl, manifest: Manifest, overwrite: Overwrite) -> Result<(Box<dyn Engine>, Manifest)> {
+///
+/// Where the engine has a folder, `files` of the encoder are kept in it.
+pub(crate) fn create(
+    url: &EngineUrl,
+    manifest: Manifest,
+    files: &[KeptFile],
+    overwrite: Overwrite,
+) -> Result<(Box<dyn Engine>, Manifest)> {
     Ok(match url {
         EngineUrl::File(folder) => {
-            let (engine, manifest) = Embedded::create_described(Arc::new(RealDisk), folder, &manifest, overwrite)?;
+            let (engine, manifest) = Embedded::create_keeping(Arc::new(RealDisk), folder, &manifest, files, overwrite)?;
             (Box::new(engine), manifest)
         }
         EngineUrl::Milvus { .. } => (Box::new(Milvus::create(url, &manifest, overwrite)?), manifest),
@@ -166,6 +173,21 @@ pub trait Engine: Send + Sync {
         Ok(moments.map(|moments| moments.into_iter().map(scored).collect()))
     }
 
+    /// The embedding of a moment that was found; `None` when it is not there any more.
+    ///
+    /// # Errors
+    /// When the engine cannot be read.
+    fn embedding(&self, hit: &Hit) -> Result<Option<Embedding>> {
+        let Some(mut moments) = self.moments(&hit.video)? else { return Ok(None) };
+        let place = match hit.place {
+            Some(place) => {
+                Some(place).filter(|place| moments.get(*place).is_some_and(|moment| moment.span == hit.span))
+            }
+            None => moments.iter().position(|moment| moment.span == hit.span),
+        };
+        Ok(place.map(|place| moments.swap_remove(place).embedding))
+    }
+
     /// Up to `count` moments spread evenly over those that can be found: the same ones every time.
     ///
     /// # Errors
@@ -237,6 +259,15 @@ pub struct Hit {
     pub span: Span,
     /// The product with the query, a cosine.
     pub score: f32,
+    /// Which of its video's moments it is, in the order they were put, where that is known.
+    pub(crate) place: Option<usize>,
+}
+
+impl Hit {
+    /// A moment that was found without it being known which of its video's it is.
+    pub fn new(video: VideoId, span: Span, score: f32) -> Self {
+        Self { video, span, score, place: None }
+    }
 }
 
 /// What is in an engine.

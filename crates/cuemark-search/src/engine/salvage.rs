@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use cuemark_core::{Progress, VideoId};
+use cuemark_core::{Advice, Progress, VideoId, whole_message};
 use cuemark_formats::Overwrite;
 use rustc_hash::FxHashSet;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use super::log::{ALIGN, Commit, Head, Header, Identity, Listed, hash_of};
 use super::snapshot::Snapshot;
 use super::{LOG, create, limits, writer};
 use crate::manifest::{self, LAYOUT, Manifest};
-use crate::{Calibration, Result, SearchError};
+use crate::{Calibration, Result, SearchError, kept};
 
 /// What became of an index that was salvaged.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -85,7 +85,7 @@ pub fn salvage_on(
     if from == to || disk.stamp(&to.join(LOG)).is_ok_and(|there| there.is_same_file(&stamp)) {
         return Err(SearchError::Question {
             problem: format!("`{from}` cannot be salvaged into itself"),
-            hint: "name another folder for what is left",
+            advice: Advice::say("name another folder in ").setting("out"),
         });
     }
     // A writer could cut what is being read. Where the lock cannot even be opened (a read-only disk), there is none.
@@ -97,7 +97,12 @@ pub fn salvage_on(
     let mut assumed = Vec::new();
     let left = Left::find(&map, Manifest::read_on(disk, from).ok().map(|about| about.width), progress, &mut assumed)
         .map_err(|error| error.unwrap_or_else(|| unreadable(&path)))?;
-    let about = described(disk, from, left.head.width, encoder, &mut assumed)?;
+    let mut about = described(disk, from, left.head.width, encoder, &mut assumed)?;
+    let files = kept::read(disk, from, &std::mem::take(&mut about.kept)).unwrap_or_else(|error| {
+        let lies = format!("encoder `{}` where it lies outside of the index", about.encoder);
+        assumed.push(format!("{lies}, since what the index kept of it cannot be used: {}", whole_message(&error)));
+        Vec::new()
+    });
     let names: Vec<Listed> = left.records.clone();
     let snapshot = Snapshot::of_records(map, left.head, stamp, &left.records, &left.voids);
     let lost = snapshot.damage.iter().map(|damage| Lost {
@@ -116,7 +121,7 @@ pub fn salvage_on(
         let damaged = |problem| SearchError::Damaged { path: path.clone(), offset: snapshot.offset(put), problem };
         snapshot.record(put).map_err(damaged)
     });
-    create::create_with(disk, to, about.width, Some(&about), overwrite, records)?;
+    create::create_with(disk, to, about.width, Some((&about, &files)), overwrite, records)?;
     Ok(Salvaged { videos: live.len(), moments: live.iter().map(|put| put.rows).sum(), lost, assumed })
 }
 
@@ -156,7 +161,9 @@ fn described(
         assumed.push("probabilities that are a guess, since the manifest cannot be read".to_owned());
     }
     let encoder = encoder.to_owned();
-    Ok(Manifest { layout: LAYOUT, cuemark, encoder, width, calibration: calibration.unwrap_or_default(), log: None })
+    let kept = value.get("kept").and_then(|found| serde_json::from_value(found.clone()).ok()).unwrap_or_default();
+    let calibration = calibration.unwrap_or_default();
+    Ok(Manifest { layout: LAYOUT, cuemark, encoder, width, calibration, log: None, kept })
 }
 
 /// What can still be found in a log.

@@ -79,7 +79,8 @@ pub(super) fn batches(bytes: &[u8], head: &Head, last: Commit, known: u64, damag
         if previous <= known {
             break;
         }
-        next = commit_between(bytes, head, previous, start).filter(|found| found.sequence + 1 == sequence);
+        next = commit_between(bytes, head, previous, start)
+            .filter(|found| found.sequence.checked_add(1) == Some(sequence));
         if next.is_none() {
             damage.push(Damage { offset: previous, problem: "both copies of a commit are damaged".to_owned() });
             let before = commit_before(bytes, head, previous.max(known), known);

@@ -4,18 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use cuemark_core::{Progress, Rng, Span, VideoId};
+use cuemark_core::Progress;
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::{Embedded, disk::Disk, salvage_on};
-use cuemark_search::{
-    Calibration, Embedding, Engine, Manifest, Moment, Result, SearchError, Settling, VideoEntry, VideoState,
-};
+use cuemark_search::{Calibration, Engine, KeptFile, Manifest, Moment, Result, SearchError, Settling, VideoState};
 
 use crate::disk::TestDisk;
+use crate::toy::{self, WIDTH, entry, manifest};
 
 pub(crate) const FOLDER: &str = "/index";
 const RESCUED: &str = "/rescued";
-const WIDTH: usize = 8;
 
 /// What is known about one video: which moments it has, and its tag.
 type Version = (u64, Option<&'static str>);
@@ -73,38 +71,36 @@ impl Model {
 }
 
 fn moments(seed: u64) -> Vec<Moment> {
-    let mut rng = Rng::stream(seed, "moments");
-    (0..20 + seed % 3)
-        .map(|n| Moment {
-            span: Span::new((seed + n) as f64, (seed + n + 1) as f64).unwrap(),
-            embedding: Embedding::unit((0..WIDTH).map(|_| rng.normal() as f32).collect()).unwrap(),
-        })
-        .collect()
+    toy::moments(seed, 20 + seed % 3)
 }
 
-fn entry(id: &str) -> VideoEntry {
-    let id = VideoId::new(id);
-    VideoEntry {
-        id,
-        path: None,
-        duration: 99.0,
-        bytes: 0,
-        modified: 0,
-        tags: vec![],
-        state: VideoState::Present,
-        partial: None,
-    }
+/// What the index is about: calibrated when it was made.
+fn calibrated() -> Manifest {
+    Manifest { calibration: Calibration { slope: 1.25, offset: -0.5, ..Calibration::default() }, ..manifest() }
 }
 
-fn manifest() -> Manifest {
-    Manifest {
-        layout: 2,
-        cuemark: "test".to_owned(),
-        encoder: "none".to_owned(),
-        width: WIDTH,
-        calibration: Calibration::default(),
-        log: None,
+/// What it keeps of its encoder: more than a page, and in a folder of its own.
+fn kept() -> Vec<KeptFile> {
+    let file = |name: &str, bytes: Vec<u8>| KeptFile { name: name.to_owned(), bytes };
+    vec![file("words", b"a ball".to_vec()), file("deep/weights", (0..2000).map(|n| n as u8).collect())]
+}
+
+/// What is wrong with the manifest or with what it keeps: both are whole once there is a manifest.
+fn not_as_calibrated(disk: &TestDisk, folder: &Utf8Path) -> Result<Option<String>> {
+    let found = Manifest::read_on(disk, folder)?;
+    if found.calibration != calibrated().calibration || found.kept.len() != kept().len() {
+        return Ok(Some(format!("the manifest is {found:?}")));
     }
+    for file in kept() {
+        let path = folder.join("encoder").join(&file.name);
+        let fault = |source| SearchError::Io { what: "read", path: path.clone(), source };
+        let mut bytes = vec![0; file.bytes.len() + 1];
+        let read = disk.open(&path).and_then(|open| open.read_at(0, &mut bytes)).map_err(fault)?;
+        if bytes[..read] != file.bytes {
+            return Ok(Some(format!("`{path}` is not what it was")));
+        }
+    }
+    Ok(None)
 }
 
 /// A life as far as it came.
@@ -119,7 +115,7 @@ pub(crate) fn live(disk: &TestDisk) -> Life {
     let mut life = Life { model: Model::default(), problems: Vec::new() };
     let shared: Arc<dyn Disk> = Arc::new(disk.clone());
     let folder = Utf8Path::new(FOLDER);
-    let create = || Embedded::create_described(Arc::clone(&shared), folder, &manifest(), Overwrite::Never);
+    let create = || Embedded::create_keeping(Arc::clone(&shared), folder, &calibrated(), &kept(), Overwrite::Never);
     let open = || Embedded::open_on(Arc::clone(&shared), folder);
     // What failed once is tried again; a manifest that is there already means that only the last wait failed.
     let engine = create().map(|(engine, _)| engine).or_else(|_| create().map(|(engine, _)| engine)).or_else(|_| open());
@@ -194,7 +190,10 @@ pub(crate) fn live(disk: &TestDisk) -> Life {
         let done = salvage_on(&shared, folder, Utf8Path::new(RESCUED), None, Overwrite::Force, &Progress::new());
         if let Ok(salvaged) = done {
             let rescued = Embedded::open_on(Arc::clone(&shared), Utf8Path::new(RESCUED)).and_then(|rescued| model.check(&rescued));
-            if let Ok(Some(problem)) = rescued {
+            // What it kept of its encoder could not be read at the fault, which it says.
+            let described = not_as_calibrated(disk, Utf8Path::new(RESCUED)).ok().flatten();
+            let described = described.filter(|_| salvaged.assumed.is_empty());
+            if let Some(problem) = rescued.ok().flatten().or(described) {
                 life.problems.push(format!("salvaged: {problem}; {salvaged:?}"));
             }
         }
@@ -211,12 +210,13 @@ pub(crate) fn judge(disk: &TestDisk, life: &Life) -> Vec<String> {
     let folder = Utf8Path::new(FOLDER);
     if !disk.has(&folder.join("index.json")) && life.model.0.is_empty() {
         // Nothing was acknowledged, and what is there is no index: one can be made in its place.
-        let made = Embedded::create_described(shared, folder, &manifest(), Overwrite::Never);
+        let made = Embedded::create_keeping(shared, folder, &calibrated(), &kept(), Overwrite::Never);
         problems.extend(made.err().map(|error| format!("cannot be made after a cut: {error}")));
         return problems;
     }
     let mut model = life.model.clone();
     let judged = (|| -> Result<()> {
+        problems.extend(not_as_calibrated(disk, folder)?);
         let engine = Embedded::open_on(Arc::clone(&shared), folder)?;
         problems.extend(model.check(&engine)?);
         let faults = engine.verify(&Progress::new())?;

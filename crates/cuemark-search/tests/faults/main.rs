@@ -5,6 +5,8 @@
 
 mod disk;
 mod life;
+#[path = "../toy/mod.rs"]
+mod toy;
 
 use disk::{Broken, Fault, TestDisk};
 use life::{judge, live};

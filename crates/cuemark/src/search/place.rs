@@ -5,6 +5,7 @@ use cuemark_search::{EngineUrl, Index, encoder};
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
+use crate::device::cpu;
 
 /// Which index.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,10 +19,6 @@ pub struct IndexPlace {
     #[serde(default = "cpu")]
     #[cfg_attr(feature = "clap", arg(long, value_name = "DEVICE", default_value = "cpu"))]
     pub device: String,
-}
-
-fn cpu() -> String {
-    "cpu".to_owned()
 }
 
 impl IndexPlace {
@@ -45,7 +42,7 @@ impl IndexPlace {
     pub fn open(&self, features: Option<&Utf8Path>) -> Result<Index> {
         let url = self.url()?;
         let manifest = Index::manifest_of(&url)?;
-        let encoder = encoder::open(&manifest.encoder, features, &cuemark_tensor::device(&self.device)?)?;
+        let encoder = encoder::open_kept(&url, &manifest, features, &cuemark_tensor::device(&self.device)?)?;
         Ok(Index::open(&url, encoder)?)
     }
 }

@@ -2,5 +2,9 @@
 
 #![allow(clippy::unwrap_used)] // a test may panic
 
+mod answers;
+mod examples;
+mod laboratory;
 mod requests;
 mod scoring;
+mod your_predictions;

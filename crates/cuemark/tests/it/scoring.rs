@@ -77,10 +77,45 @@ fn stopped_work_says_so() {
 fn one_file_is_better_than_another() {
     let scene = Scene::new();
     let compare: Compare = serde_json::from_value(json!({
-        "truth": { "path": scene.path("truth.jsonl") }, "a": scene.path("half.jsonl"), "b": scene.path("good.jsonl"),
+        "truth": { "path": scene.path("truth.jsonl") }, "files": [scene.path("half.jsonl"), scene.path("good.jsonl")],
     }))
     .unwrap();
     let compared = compare.run(&Progress::new()).unwrap();
-    let found = &compared.metrics[0].comparison;
+    let found = &compared.pairs[0].metrics[0].comparison;
     assert_eq!((found.a, found.b, found.wins, found.losses), (0.5, 1.0, 1, 0));
+}
+
+#[test]
+fn every_pair_of_three_files_is_compared_and_p_values_are_corrected() {
+    let scene = Scene::new();
+    let files = ["half.jsonl", "good.jsonl", "half.jsonl"].map(|name| scene.path(name));
+    let compare: Compare =
+        serde_json::from_value(json!({ "truth": { "path": scene.path("truth.jsonl") }, "files": files })).unwrap();
+    let compared = compare.run(&Progress::new()).unwrap();
+    let pairs: Vec<(usize, usize)> = compared.pairs.iter().map(|pair| (pair.a, pair.b)).collect();
+    assert_eq!(pairs, [(0, 1), (0, 2), (1, 2)]);
+    for pair in &compared.pairs {
+        let test = &pair.metrics[0];
+        assert!(test.p_corrected >= test.comparison.p_value, "{test:?}");
+    }
+    let alone = Compare { files: compare.files[..1].to_vec(), ..compare };
+    assert!(matches!(alone.run(&Progress::new()).unwrap_err(), Error::Setting { setting: "files", .. }));
+}
+
+#[test]
+fn a_file_for_other_queries_is_refused_by_every_verb_and_a_lenient_request_scores_it() {
+    let scene = Scene::new();
+    scene.write("other.jsonl", &[json!({ "qid": "x", "predictions": [[2.0, 6.0]] })]);
+    let mut score = scene.score("other.jsonl");
+    let refused = score.run(&Progress::new()).unwrap_err();
+    assert!(matches!(refused, Error::Mismatch { .. }), "{refused}");
+    assert!(refused.advice_in(Dialect::Terminal).unwrap().ends_with("pass `--lenient`"));
+    let compare: Compare = serde_json::from_value(json!({
+        "truth": { "path": scene.path("truth.jsonl") }, "files": [scene.path("good.jsonl"), scene.path("other.jsonl")],
+    }))
+    .unwrap();
+    assert!(matches!(compare.run(&Progress::new()).unwrap_err(), Error::Mismatch { .. }));
+    score.scoring.lenient = true;
+    let scored = score.run(&Progress::new()).unwrap();
+    assert!(scored.notes[0].text.ends_with("scored all the same"), "{:?}", scored.notes);
 }

@@ -114,9 +114,9 @@ fn check_of(check: &Check) -> Markup {
 fn reach(card: &TrustCard) -> Markup {
     html! {
         @if let Some(reach) = card.out_of_reach {
-            @let lost = reach.past_the_end + reach.too_short;
+            @let lost = reach.past_the_end + reach.too_short + reach.too_long;
             dt { span class=(format!("verdict {}", if lost == 0 { "good" } else { "unclear" })) { (if lost == 0 { "✓" } else { "≈" }) span class="hidden" { (if lost == 0 { "good" } else { "unclear" }) } } " moments out of reach" }
-            dd { b { (thousands(lost)) } " of " (thousands(reach.moments)) ": " (thousands(reach.past_the_end)) " past the clips it sees, " (thousands(reach.too_short)) " shorter than it can answer" }
+            dd { b { (thousands(lost)) } " of " (thousands(reach.moments)) ": " (thousands(reach.past_the_end)) " past the clips it sees, " (thousands(reach.too_short)) " shorter than it can answer" @if reach.too_long > 0 { ", " (thousands(reach.too_long)) " longer" } }
         }
         @if let Some(unreached) = card.unreached {
             dt { span class="verdict none" { "·" } " beyond its list" }

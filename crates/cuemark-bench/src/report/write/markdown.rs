@@ -1,8 +1,8 @@
 //! The report as Markdown, for a pull request or a wiki.
 
-use super::super::Report;
 use super::super::table::{Cell, Table};
 use super::super::trust::{TrustCard, Verdict};
+use super::super::{Intervals, Report};
 use super::text::{counted, harmless, percent, points, short, thousands};
 
 pub(super) fn markdown(report: &Report) -> String {
@@ -11,7 +11,7 @@ pub(super) fn markdown(report: &Report) -> String {
         text += &format!("\n> {}\n", safe(note));
     }
     for board in &report.boards {
-        text += &format!("\n## {}\n\n{}", safe(&board.table.place.title()), table(&board.table));
+        text += &format!("\n## {}\n\n{}", safe(&board.table.place.title()), table(&board.table, report.intervals));
     }
     if !report.cards.is_empty() {
         text += "\n## Trust cards\n";
@@ -51,28 +51,32 @@ pub(super) fn markdown(report: &Report) -> String {
     harmless(&text).into_owned()
 }
 
-fn table(table: &Table) -> String {
+fn table(table: &Table, intervals: Intervals) -> String {
     let header: Vec<String> = table.metrics.iter().map(|name| safe(name)).collect();
     let mut text = format!("| method | {} |\n| --- |{}\n", header.join(" | "), " ---: |".repeat(header.len()));
     for row in &table.rows {
-        let cells: Vec<String> = row.cells.iter().map(|cell| cell.as_ref().map_or("–".to_owned(), score)).collect();
+        let cells: Vec<String> =
+            row.cells.iter().map(|cell| cell.as_ref().map_or("–".to_owned(), |cell| score(cell, intervals))).collect();
         let seeds = if row.seeds > 1 { format!(" ({} seeds)", row.seeds) } else { String::new() };
         text += &format!("| {}{seeds} | {} |\n", safe(&row.name.label()), cells.join(" | "));
     }
     text += &format!(
-        "\n{}; percent, 95 % interval in brackets, ± over seeds. Bold: better than the next best, paired test, p < 0.05.\n",
-        counted(table.queries, "query", "queries")
+        "\n{}; percent{}, ± over seeds. Bold: better than the next best, paired test, p < 0.05.\n",
+        counted(table.queries, "query", "queries"),
+        if intervals == Intervals::Shown { ", 95 % interval in brackets" } else { "" }
     );
     text
 }
 
-fn score(cell: &Cell) -> String {
+fn score(cell: &Cell, intervals: Intervals) -> String {
     let value = percent(cell.estimate.value);
     let mut text = if cell.best { format!("**{value}**") } else { value };
     if let Some(sd) = cell.sd {
         text += &format!(" ±{}", percent(sd));
     }
-    text += &format!(" [{}, {}]", percent(cell.estimate.low), percent(cell.estimate.high));
+    if intervals == Intervals::Shown {
+        text += &format!(" [{}, {}]", percent(cell.estimate.low), percent(cell.estimate.high));
+    }
     for printed in &cell.published {
         text += &format!("<br>{} ({}, table {})", safe(&printed.printed), printed.paper, safe(&printed.table));
     }
@@ -103,7 +107,7 @@ fn trust_card(card: &TrustCard) -> String {
         text += &format!("- {sign} {}: {found}{}\n", check.name, safe(&check.words));
     }
     if let Some(reach) = card.out_of_reach {
-        let lost = reach.past_the_end + reach.too_short;
+        let lost = reach.past_the_end + reach.too_short + reach.too_long;
         text += &format!("- moments out of reach: {} of {}\n", thousands(lost), thousands(reach.moments));
     }
     for spot in &card.weak_spots {

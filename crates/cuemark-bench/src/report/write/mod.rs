@@ -17,6 +17,8 @@ mod timeline;
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_formats::{Overwrite, WholeFile};
 
+pub(super) use latex::sheet;
+
 use super::Report;
 use crate::Result;
 

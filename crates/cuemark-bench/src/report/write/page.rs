@@ -28,7 +28,7 @@ pub(super) fn html(report: &Report) -> String {
             head {
                 meta charset="utf-8";
                 // Whatever a query or a name manages to smuggle in, a browser runs and fetches nothing but our own.
-                meta http-equiv="Content-Security-Policy" content=(policy());
+                meta http-equiv="Content-Security-Policy" content=(policy(report));
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="generator" content=(format!("cuemark {}", report.cuemark));
@@ -127,10 +127,13 @@ fn reading(report: &Report) -> Markup {
 }
 
 /// Nothing may be fetched or run, except our own style and script, which are named by their hashes.
-fn policy() -> String {
+/// With films, the page may also load them, from where it lies itself.
+fn policy(report: &Report) -> String {
+    let films = report.boards.iter().flat_map(|board| &board.examples).any(|example| example.film.is_some());
+    let media = if films { " media-src 'self' file:;" } else { "" };
     let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())));
     format!(
-        "default-src 'none'; style-src {}; script-src {}; img-src data:; base-uri 'none'; form-action 'none'",
+        "default-src 'none';{media} style-src {}; script-src {}; img-src data:; base-uri 'none'; form-action 'none'",
         hash(STYLE),
         hash(SCRIPT)
     )

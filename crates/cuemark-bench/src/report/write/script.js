@@ -26,3 +26,19 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+// Plays a film from the second that a button names to the second where the span ends.
+for (const figure of document.querySelectorAll("figure.example[data-film]")) {
+  const film = figure.querySelector("video");
+  let end = Infinity;
+  for (const button of figure.querySelectorAll("button[data-from]")) {
+    button.addEventListener("click", () => {
+      const start = Number(button.dataset.from);
+      end = Math.max(Number(button.dataset.to), start + 0.5);
+      film.currentTime = start;
+      film.play().catch(() => {});
+    });
+  }
+  film.addEventListener("timeupdate", () => {
+    if (film.currentTime >= end && !film.paused) { film.pause(); end = Infinity; }
+  });
+}

@@ -214,10 +214,17 @@ fn calibration(board: &Board, palette: &Palette) -> Markup {
 }
 
 fn examples(board: &Board, palette: &Palette) -> Markup {
-    let kinds = [("best", "Everybody finds these"), ("median", "The usual case"), ("worst", "Nobody finds these")];
+    let mut kinds = [("best", "Everybody finds these"), ("median", "The usual case"), ("worst", "Nobody finds these")];
+    let films = board.examples.iter().any(|example| example.film.is_some());
+    if films {
+        kinds.reverse();
+    }
     html! {
         h3 { "Examples" }
-        p class="quiet" { "By the mean overlap of the methods shown (baselines do not vote). Numbers at the right are overlaps in percent." }
+        p class="quiet" { "By the mean overlap of the methods shown (baselines do not vote). Numbers at the right are overlaps in percent."
+            @if board.examples.iter().any(|example| !example.ratings.is_empty()) { " Saliency: the raters' mean grade of each clip as steps, the methods' scores as lines, each from its lowest to its highest." }
+        }
+        @if films { p class="quiet" { "Press a name to watch from that second; the film stops where the span ends. Films are linked, not copied: they play while they lie where they lay." } }
         @for (kind, title) in kinds {
             @let found: Vec<_> = board.examples.iter().filter(|example| example.kind == kind).collect();
             @if !found.is_empty() {

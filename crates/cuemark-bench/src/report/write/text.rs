@@ -50,6 +50,12 @@ pub(super) fn explained(metric: &str) -> String {
         "R" => format!("share of queries with one of the first {n} answers overlapping the truth by {overlap} or more"),
         "dR" => format!("as R@{n},IoU={overlap}, each hit counting less the further its ends are off"),
         "mIoU" => "mean overlap of the first answer with the truth".to_owned(),
+        _ if metric.starts_with("HL-mAP") => {
+            "how well clips are ranked by the score they were given, per rater".to_owned()
+        }
+        _ if metric.starts_with("HL-Hit1") => {
+            "share of queries whose best-scored clip a rater calls a highlight".to_owned()
+        }
         "NDCG" => format!("graded gain of the first {n} answers, matched at overlap {overlap}"),
         _ => metric.to_owned(),
     }

@@ -12,10 +12,16 @@ const BEFORE: f64 = 124.0;
 const BEHIND: f64 = 40.0;
 /// Height of one lane.
 const LANE: f64 = 17.0;
+/// Height of the saliency curves under the lanes, and the gap above them.
+const CURVES: f64 = 44.0;
+const ABOVE_CURVES: f64 = 22.0;
+/// The best grade that a rater can give.
+const BEST: f64 = 4.0;
 
 pub(super) fn timeline(example: &Example, palette: &Palette) -> Markup {
     let lanes = example.answers.len() as f64 + 1.0;
-    let height = lanes * LANE + 20.0;
+    let curved = !example.ratings.is_empty() || example.answers.iter().any(|answer| !answer.saliency.is_empty());
+    let height = lanes * LANE + 20.0 + if curved { CURVES + ABOVE_CURVES - 14.0 } else { 0.0 };
     let seconds = example.duration.max(f64::MIN_POSITIVE);
     let across = |second: f64| BEFORE + STRIP * (second / seconds).clamp(0.0, 1.0);
     let bar = |[start, end]: [f64; 2], lane: f64, class: String| {
@@ -31,7 +37,7 @@ pub(super) fn timeline(example: &Example, palette: &Palette) -> Markup {
     );
     let width = BEFORE + STRIP + BEHIND;
     html! {
-        figure class="example" {
+        figure class="example" data-film=[example.film.as_ref().map(|_| "")] {
             figcaption {
                 q { (shortened(&example.text, 240)) }
                 " " span class="quiet" { (shortened(&example.video, 60)) ", query " (shortened(&example.query, 40)) }
@@ -52,7 +58,59 @@ pub(super) fn timeline(example: &Example, palette: &Palette) -> Markup {
                     @if let Some(span) = answer.span { (bar(span, lane, format!("answer {}", palette.of(&answer.label)))) }
                     text class="tick" x=(BEFORE + STRIP + 8.0) y=(short((lane + 1.0) * LANE - 4.5)) { (percent(answer.iou)) }
                 }
+                @if curved { (saliency(example, palette, lanes * LANE + ABOVE_CURVES)) }
             }
+            @if let Some(film) = &example.film { (player(example, film)) }
+        }
+    }
+}
+
+/// What raters and methods think of each clip: the mean grade as steps, the methods' scores as lines from their lowest to their highest.
+fn saliency(example: &Example, palette: &Palette, top: f64) -> Markup {
+    let bottom = top + CURVES;
+    let up = |share: f64| bottom - CURVES * share.clamp(0.0, 1.0);
+    let along = |place: f64, count: usize| BEFORE + STRIP * place / count.max(1) as f64;
+    let steps: String = example.ratings.iter().enumerate().fold(String::new(), |path, (clip, grade)| {
+        let (left, right) =
+            (along(clip as f64, example.ratings.len()), along(clip as f64 + 1.0, example.ratings.len()));
+        let height = short(up(grade / BEST));
+        format!("{path}{},{height} {},{height} ", short(left), short(right))
+    });
+    let line = |scores: &[f64]| {
+        let point = |(clip, score): (usize, &f64)| {
+            format!("{},{}", short(along(clip as f64 + 0.5, scores.len())), short(up(*score)))
+        };
+        scores.iter().enumerate().map(point).collect::<Vec<_>>().join(" ")
+    };
+    html! {
+        g class="saliency" {
+            text class="lane strong" x=(BEFORE - 8.0) y=(short(top + CURVES / 2.0 + 4.0)) { "saliency" }
+            line class="axis" x1=(BEFORE) x2=(BEFORE + STRIP) y1=(short(bottom)) y2=(short(bottom)) {}
+            @if !steps.is_empty() {
+                polygon class="rated" points=(format!("{},{} {steps}{},{}", short(BEFORE), short(bottom), short(BEFORE + STRIP), short(bottom))) {}
+            }
+            @for answer in example.answers.iter().filter(|answer| !answer.saliency.is_empty()) {
+                g class=(palette.of(&answer.label)) { polyline class="line thin" points=(line(&answer.saliency.scaled())) {} }
+            }
+        }
+    }
+}
+
+/// The film from the truth's first second, and a button for every span. Without the script the film still starts there.
+fn player(example: &Example, film: &str) -> Markup {
+    let first = example.truth.first().copied().unwrap_or([0.0, example.duration]);
+    let button = |label: &str, [start, end]: [f64; 2]| {
+        html! {
+            button type="button" data-from=(short(start)) data-to=(short(end)) {
+                "▶ " (shortened(label, 24)) " " span class="quiet" { (short(start)) "–" (short(end)) " s" }
+            }
+        }
+    };
+    html! {
+        video controls preload="metadata" src=(format!("{film}#t={},{}", short(first[0]), short(first[1]))) {}
+        div class="spans" {
+            @for span in &example.truth { (button("truth", *span)) }
+            @for answer in &example.answers { @if let Some(span) = answer.span { (button(&answer.label, span)) } }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The demo's collection: test videos in an index, asked in sentences.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_bench::leaderboard::{Kind, RunResult};
+use cuemark_bench::leaderboard::RunResult;
 use cuemark_bench::matrix::State;
+use cuemark_bench::report::Answerer;
 use cuemark_core::text::thousands;
 use cuemark_core::{Moment, Progress, Split, Truth, VideoId};
 use cuemark_data::{ReadOptions, read_truth};
@@ -29,12 +30,12 @@ const SAME: f64 = 0.5;
 const RIGHT: u8 = 3;
 
 /// Indexes the test videos with the best bi-encoder: as files where `ffmpeg` can film them, by their features where not.
-pub(super) fn index(stage: &mut Stage<'_>) -> anyhow::Result<()> {
+pub(super) fn index(stage: &mut Stage) -> anyhow::Result<()> {
     let Some(cell) = best_bi_encoder(stage) else {
         say("  no model whose moments can be indexed was trained");
         return Ok(());
     };
-    let run = stage.out.join("cells").join(&cell).canonicalize_utf8()?;
+    let run = stage.study.out.join("cells").join(&cell).canonicalize_utf8()?;
     let index = open_or_create(stage, &cell, &run)?;
     let videos: Vec<VideoId> = split(stage)?.videos.iter().map(|video| video.id.clone()).collect();
     let stop = || stage.progress.is_stopped();
@@ -61,8 +62,8 @@ pub(super) fn index(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 }
 
 /// The index of an earlier run of the demo, unless the model was trained again since.
-fn open_or_create(stage: &Stage<'_>, cell: &str, run: &Utf8Path) -> anyhow::Result<Index> {
-    let url = EngineUrl::File(stage.out.join("index"));
+fn open_or_create(stage: &Stage, cell: &str, run: &Utf8Path) -> anyhow::Result<Index> {
+    let url = EngineUrl::File(stage.study.out.join("index"));
     let encoder = encoder::open(run.as_str(), None, &Device::Cpu)?;
     let is_old = stage
         .account
@@ -87,7 +88,7 @@ fn add(index: &Index, files: &[Utf8PathBuf], videos: &[VideoId], progress: &Prog
 }
 
 /// Asks the index in three sentences and says what it answers, and which answers are right.
-pub(super) fn answer_sentences(stage: &mut Stage<'_>) -> anyhow::Result<()> {
+pub(super) fn answer_sentences(stage: &mut Stage) -> anyhow::Result<()> {
     let Some(index) = &stage.index else { return Ok(()) };
     let test = split(stage)?;
     let log = WorldLog::open(&world(stage))?;
@@ -152,24 +153,24 @@ impl Verdict {
     }
 }
 
-fn split(stage: &Stage<'_>) -> anyhow::Result<Split> {
+fn split(stage: &Stage) -> anyhow::Result<Split> {
     let file = world(stage).join("splits").join(format!("{SPLIT}.jsonl"));
     Ok(read_truth(&Source::new(file), None, &ReadOptions::default())?)
 }
 
 /// The trained bi-encoder that is best on the split, as the name of its cell.
-fn best_bi_encoder(stage: &Stage<'_>) -> Option<String> {
+fn best_bi_encoder(stage: &Stage) -> Option<String> {
     let results = stage.results.as_ref()?;
     let is_bi_encoder =
-        |run: &&RunResult| run.kind == Kind::Model && registry::find(&run.model).is_ok_and(|card| card.bi_encoder);
+        |run: &&RunResult| run.kind == Answerer::Model && registry::find(&run.model).is_ok_and(|card| card.bi_encoder);
     let score = |run: &&RunResult| run.plain(SPLIT, METRIC).map_or(-1.0, |measure| measure.value);
     let best = results.results.iter().filter(is_bi_encoder).max_by(|a, b| score(a).total_cmp(&score(b)))?;
     let same = |cell: &&cuemark_bench::matrix::Cell| cell.model == best.model && cell.variant == best.variant;
-    stage.expanded.cells.iter().find(same).map(|cell| cell.name.clone())
+    stage.study.expanded.cells.iter().find(same).map(|cell| cell.name.clone())
 }
 
 /// The index as JSON.
-pub(super) fn as_json(stage: &Stage<'_>) -> anyhow::Result<Value> {
+pub(super) fn as_json(stage: &Stage) -> anyhow::Result<Value> {
     let Some(index) = &stage.index else { return Ok(Value::Null) };
     let url = index.engine().url().to_string();
     Ok(json!({ "index": url, "encoder": index.manifest().encoder, "status": index.engine().status()? }))

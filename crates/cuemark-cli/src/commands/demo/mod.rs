@@ -7,19 +7,18 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
+use cuemark::{Study, StudySettings};
 use cuemark_bench::leaderboard::{RunResult, RunsFile};
-use cuemark_bench::matrix::{Account, Expanded, MatrixFile, State, expand, prepare};
+use cuemark_bench::matrix::{Account, State};
 use cuemark_core::Progress;
 use cuemark_core::text::{percent, thousands};
-use cuemark_formats::Overwrite;
 use cuemark_protocols::splits::{counts, read_folder};
 use cuemark_search::Index;
 use cuemark_server::ServerOptions;
 use serde_json::{Value, json};
 
-use crate::commands::bench::account_text;
-use crate::matrix_run::{self, Settings};
+use crate::commands::bench::{self, account_text};
 use crate::output::{self, Outcome, Print, say};
 use crate::progress::shown;
 use crate::stop;
@@ -51,12 +50,9 @@ pub(crate) struct Args {
 }
 
 /// What the steps hand on.
-struct Stage<'a> {
-    out: &'a Utf8Path,
-    matrix: MatrixFile,
+struct Stage {
+    study: Study,
     quick: bool,
-    expanded: Expanded,
-    settings: Settings<'a>,
     /// Of all steps; Ctrl-C stops it.
     progress: Progress,
     account: Option<Account>,
@@ -71,7 +67,7 @@ struct Stage<'a> {
 /// One step, by the words that announce it.
 struct Step {
     about: &'static str,
-    run: fn(&mut Stage<'_>) -> anyhow::Result<()>,
+    run: fn(&mut Stage) -> anyhow::Result<()>,
 }
 
 /// In order. A step finds what an earlier run of the demo has finished.
@@ -87,18 +83,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let began = Instant::now();
     let ending = if args.quick { "-quick" } else { "" };
     let out = args.out.clone().unwrap_or_else(|| format!("cuemark-demo{ending}").into());
-    let matrix = MatrixFile::read(Utf8Path::new("demo"))?;
-    let matrix = if args.quick { matrix.quickened() } else { matrix };
-    let expanded = expand(&matrix, &out)?;
-    let settings = Settings { out: &out, jobs: None, memory: None, device: "cpu", overwrite: Overwrite::Never };
+    let settings = StudySettings { out: Some(out), quick: args.quick, ..StudySettings::default() };
+    let study = bench::study("demo".into(), settings)?.open()?;
     let progress = Progress::new();
     let _wired = stop::on_ctrl_c(&progress);
     let mut stage = Stage {
-        out: &out,
-        matrix,
+        study,
         quick: args.quick,
-        expanded,
-        settings,
         progress,
         account: None,
         results: None,
@@ -152,7 +143,7 @@ fn show_in_browser(page: &str) {
     }
 }
 
-impl Stage<'_> {
+impl Stage {
     /// Whether Ctrl-C has left something to do.
     fn is_stopped(&self) -> bool {
         let left = |account: &Account| account.count(State::Stopped) + account.count(State::Waiting);
@@ -160,8 +151,8 @@ impl Stage<'_> {
     }
 }
 
-fn film(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    let made = shown(&stage.progress, "filming", || anyhow::Ok(prepare(&stage.expanded.made, &stage.progress)?));
+fn film(stage: &mut Stage) -> anyhow::Result<()> {
+    let made = shown(&stage.progress, "filming", || stage.study.prepare(&stage.progress));
     if stage.progress.is_stopped() {
         stage.stopped = true;
         return Ok(());
@@ -179,28 +170,28 @@ fn film(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 }
 
 /// The world's folder.
-fn world(stage: &Stage<'_>) -> Utf8PathBuf {
-    let root = stage.expanded.cells.iter().find_map(|cell| cell.data.root.clone());
-    root.unwrap_or_else(|| stage.out.join("data"))
+fn world(stage: &Stage) -> Utf8PathBuf {
+    let root = stage.study.expanded.cells.iter().find_map(|cell| cell.data.root.clone());
+    root.unwrap_or_else(|| stage.study.out.join("data"))
 }
 
-fn train_and_test(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    let account = shown(&stage.progress, "cells", || {
-        matrix_run::fill(&stage.matrix, &stage.expanded, &stage.settings, &stage.progress)
-    })?;
+fn train_and_test(stage: &mut Stage) -> anyhow::Result<()> {
+    let account = shown(&stage.progress, "cells", || stage.study.fill(&stage.progress))?;
     say(&account_text(&account).lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n"));
     stage.account = Some(account);
-    stage.results = Some(matrix_run::results(&stage.matrix, &stage.expanded, stage.out));
+    let figures = shown(&stage.progress, "reading results", || anyhow::Ok(stage.study.figures(&stage.progress)))?;
+    stage.results = Some(figures);
     Ok(())
 }
 
-fn write_report(stage: &mut Stage<'_>) -> anyhow::Result<()> {
+fn write_report(stage: &mut Stage) -> anyhow::Result<()> {
     let Some(account) = &stage.account else { return Ok(()) };
-    stage.report = matrix_run::write_all(&stage.matrix, &stage.expanded, account, stage.out).report;
+    let written = shown(&stage.progress, "writing", || anyhow::Ok(stage.study.write(account, &stage.progress)))?;
+    stage.report = written.report;
     Ok(())
 }
 
-fn as_text(stage: &Stage<'_>, seconds: f64) -> String {
+fn as_text(stage: &Stage, seconds: f64) -> String {
     let mut text = String::new();
     if let Some(results) = &stage.results {
         let cell = |run: &RunResult, split: &str| {
@@ -228,19 +219,19 @@ fn as_text(stage: &Stage<'_>, seconds: f64) -> String {
                  does not.\n";
     }
     if stage.index.is_some() {
-        let index = stage.out.join("index");
+        let index = stage.study.out.join("index");
         text += &format!("\nAsk it yourself: cuemark search {index} \"a red ball spins\", or cuemark serve {index}\n");
     }
-    text += &format!("\n{seconds:.0} s; everything is in {}", stage.out);
+    text += &format!("\n{seconds:.0} s; everything is in {}", stage.study.out);
     if let Some(report) = &stage.report {
         text += &format!("\nreport: {report}");
     }
     text
 }
 
-fn as_json(stage: &Stage<'_>, seconds: f64) -> anyhow::Result<Value> {
+fn as_json(stage: &Stage, seconds: f64) -> anyhow::Result<Value> {
     Ok(json!({
-        "out": stage.out,
+        "out": stage.study.out,
         "seconds": seconds,
         "account": stage.account,
         "results": stage.results.as_ref().map(|results| &results.results),

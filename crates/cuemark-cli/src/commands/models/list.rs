@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_bench::{OnWorld, leaderboard, on_world};
 use cuemark_core::{Progress, Stopped};
 use cuemark_models::check::{Fixture, check};
 use cuemark_models::registry::MODELS;
 use cuemark_tensor::Device;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::summary;
-use super::world_results::{OnWorld, on_world};
 use crate::output::{self, Outcome, Print};
 use crate::progress::watched;
 
@@ -36,15 +36,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Some(folder) => Some(check_all(&folder)?),
         None => None,
     };
-    let world = on_world(&args.results)?;
+    // A checkout without results has nothing to quote.
+    let files = if args.results.is_dir() { leaderboard::read_folder(&args.results)? } else { Vec::new() };
+    let world = on_world(&files);
     let mut cards = Vec::new();
     for card in MODELS {
         let mut told = summary(card)?;
         told["fixture"] = match &fixtures {
-            Some(checked) => checked.get(card.name).map_or("no fixture", |passed| word(*passed)).into(),
+            Some(checked) => match checked.get(card.name) {
+                Some(true) => "passes".into(),
+                Some(false) => "FAILS".into(),
+                None => "no fixture".into(),
+            },
             None => Value::Null,
         };
-        told["world"] = world.get(card.name).map_or(Value::Null, OnWorld::to_json);
+        told["world"] = serde_json::to_value(world.get(card.name))?;
         cards.push(told);
     }
     args.print.result(&cards, || {
@@ -60,10 +66,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 fn name(card: &Value) -> &str {
     card["name"].as_str().unwrap_or_default()
-}
-
-fn word(passed: bool) -> &'static str {
-    if passed { "passes" } else { "FAILS" }
 }
 
 fn row(card: &Value, world: Option<&OnWorld>) -> Vec<String> {
@@ -115,10 +117,4 @@ fn model_of(fixture: &Utf8Path) -> Option<String> {
     let text = cuemark_formats::Source::new(fixture.with_extension("json")).text().ok()?;
     let told: Value = serde_json::from_str(&text).ok()?;
     Some(told.get("model")?.as_str()?.to_owned())
-}
-
-impl OnWorld {
-    fn to_json(&self) -> Value {
-        json!({ "metric": self.metric, "value": self.value, "seeds": self.seeds, "split": "test-iid" })
-    }
 }

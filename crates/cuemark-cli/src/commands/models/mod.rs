@@ -1,12 +1,14 @@
 //! `cuemark models`: what the zoo holds, and whether it agrees with its references.
 
 mod list;
-mod world_results;
 
+use anyhow::Context as _;
 use camino::Utf8PathBuf;
 use clap::Subcommand;
+use cuemark::{ExportModel, ExportedModel, LoadCheckpoint, LoadedCheckpoint, Progress};
 use cuemark_models::check::{Fixture, Report, TensorCheck, check};
 use cuemark_models::registry;
+use cuemark_models::weights::Parameter;
 use cuemark_models::{FullSize, ModelCard};
 use serde_json::{Value, json};
 
@@ -21,6 +23,23 @@ pub(crate) enum Action {
     Show {
         /// Its name.
         name: String,
+        /// List the parameters of its first published configuration: names as in the authors' code, and shapes.
+        #[arg(long)]
+        parameters: bool,
+        #[command(flatten)]
+        print: Print,
+    },
+    /// Hold a published checkpoint to a model, name by name; exit code 1 unless all of them fit.
+    Load {
+        #[command(flatten)]
+        request: LoadCheckpoint,
+        #[command(flatten)]
+        print: Print,
+    },
+    /// Write the weights of a trained run for other programs, under the names of the authors' code.
+    Export {
+        #[command(flatten)]
+        request: ExportModel,
         #[command(flatten)]
         print: Print,
     },
@@ -42,7 +61,14 @@ pub(crate) enum Action {
 pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
     match action {
         Action::List(args) => list::run(args),
-        Action::Show { name, print } => show(registry::find(name)?, *print),
+        Action::Show { name, parameters: true, print } => show_parameters(registry::find(name)?, *print),
+        Action::Show { name, parameters: false, print } => show(registry::find(name)?, *print),
+        Action::Load { request, print } => load(request, *print),
+        Action::Export { request, print } => {
+            let written = request.run(&Progress::new())?;
+            let ExportedModel { path, tensors, numbers } = &written;
+            print.result(&written, || format!("wrote {path}: {tensors} tensors, {numbers} numbers"))
+        }
         Action::Check { name, fixture, device, print } => compare(name, fixture, device, *print),
     }
 }
@@ -92,6 +118,58 @@ fn show(card: &ModelCard, print: Print) -> anyhow::Result<Outcome> {
         }
         text
     })
+}
+
+fn show_parameters(card: &ModelCard, print: Print) -> anyhow::Result<Outcome> {
+    let size = card.full_sizes.first().with_context(|| format!("`{}` has no published configuration", card.name))?;
+    let shapes = card.shapes(size)?;
+    let told = json!({ "name": card.name, "configuration": size.dataset, "parameters": shapes });
+    print.result(&told, || {
+        let rows: Vec<_> = shapes.iter().map(|(name, shape)| vec![name.clone(), by(shape)]).collect();
+        output::text_table(&["parameter", "shape"], &rows)
+    })
+}
+
+fn load(request: &LoadCheckpoint, print: Print) -> anyhow::Result<Outcome> {
+    let loaded = request.run(&Progress::new())?;
+    let outcome = print.result(&loaded, || fit_table(&loaded))?;
+    Ok(if loaded.whole { outcome } else { outcome.with_problems() })
+}
+
+/// What does not fit, and how much does.
+fn fit_table(loaded: &LoadedCheckpoint) -> String {
+    let fit = &loaded.fit;
+    let all = |parameters: &[Parameter], verdict: &str| -> Vec<Vec<String>> {
+        parameters.iter().map(|p| vec![p.name.clone(), by(&p.shape), verdict.to_owned()]).collect()
+    };
+    let mut rows = all(&fit.missing, "missing in the file");
+    rows.extend(all(&fit.allowed, "missing, as allowed"));
+    rows.extend(all(&fit.extra, "extra: the network has none of that name"));
+    rows.extend(fit.misshaped.iter().map(|one| {
+        vec![one.name.clone(), by(&one.found), format!("misshaped: the network wants {}", by(&one.wanted))]
+    }));
+    let mut text =
+        if rows.is_empty() { String::new() } else { output::text_table(&["parameter", "shape", ""], &rows) + "\n" };
+    if !loaded.dropped_prefixes.is_empty() {
+        text += &format!("dropped before every name: {}\n", loaded.dropped_prefixes.join(", "));
+    }
+    let counts = format!(
+        "{} taken, {} missing, {} extra, {} misshaped",
+        fit.taken.len(),
+        fit.missing.len(),
+        fit.extra.len(),
+        fit.misshaped.len()
+    );
+    let verdict = if loaded.whole { "a checkpoint of" } else { "NOT a checkpoint of" };
+    text + &format!("{counts}: {verdict} {} (features {} wide, words {})", loaded.model, loaded.visual, loaded.words)
+}
+
+/// `512 × 256`, or `one number`.
+fn by(shape: &[usize]) -> String {
+    if shape.is_empty() {
+        return "one number".to_owned();
+    }
+    shape.iter().map(usize::to_string).collect::<Vec<_>>().join(" × ")
 }
 
 fn compare(name: &str, fixture: &Utf8PathBuf, device: &str, print: Print) -> anyhow::Result<Outcome> {

@@ -1,13 +1,14 @@
 //! The section about a dataset, from its annotations alone.
 
+use cuemark::RowsOf;
 use cuemark_bench::report::DataSection;
-use cuemark_core::{NormSpan, Progress};
+use cuemark_core::{NormSpan, Progress, RowPolicy};
 use cuemark_data::{ReadOptions, Reannotation, read_reannotations};
 use cuemark_formats::Source;
 use cuemark_protocols::human_ceiling::{HumanCeiling, human_ceiling};
 
 use super::Args;
-use crate::input::note_faults;
+use crate::input::note_rows;
 
 /// The section of `--dataset`, when `--root` says where it lies.
 pub(super) fn section(args: &Args, progress: &Progress) -> anyhow::Result<Option<DataSection>> {
@@ -15,7 +16,7 @@ pub(super) fn section(args: &Args, progress: &Progress) -> anyhow::Result<Option
     let card = cuemark_data::find(name)?;
     let dataset = cuemark_data::load(card, root, &ReadOptions::default(), progress)?;
     for split in &dataset.splits {
-        note_faults(&root.join(&split.file), &split.rows);
+        note_rows(&root.join(&split.file), &split.rows, RowsOf::Truth(RowPolicy::default()));
     }
     let mut section = DataSection::of(card.name, card.title, &dataset.splits, people(args)?, 0, progress)?;
     let absent =

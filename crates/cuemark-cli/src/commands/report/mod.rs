@@ -5,11 +5,12 @@ mod files;
 mod trained;
 
 use camino::Utf8PathBuf;
-use cuemark_bench::report::{self, Report, ReportOptions, Runs, Verdict};
+use cuemark_bench::report::{self, Films, Intervals, Report, ReportOptions, Runs, Verdict};
 use cuemark_formats::Overwrite;
+use cuemark_metrics::Sheet;
 
 use crate::input::{Force, OptionalTruthArgs};
-use crate::output::{self, Outcome, Print, percent};
+use crate::output::{self, Outcome, PrintTable, TableFormat, percent};
 use crate::progress::watched;
 
 /// What runs, prediction files and datasets show: tables, trust cards, figures.
@@ -49,6 +50,11 @@ pub(crate) struct Args {
     truth: OptionalTruthArgs,
     #[command(flatten)]
     predictions: cuemark::PredictionReading,
+    #[command(flatten)]
+    scoring: cuemark::Scoring,
+    /// Leave intervals out of the tables for papers and wikis.
+    #[arg(long)]
+    no_intervals: bool,
     /// A dataset: its section with `--root`, its published figures beside the scores of `--pred`.
     #[arg(long, value_name = "NAME")]
     dataset: Option<String>,
@@ -58,8 +64,11 @@ pub(crate) struct Args {
     /// The folder of re-annotations (`NAME_test_00.csv` …), for what people reach.
     #[arg(long, value_name = "DIR", requires = "root")]
     people: Option<Utf8PathBuf>,
+    /// Where the videos lie: failures come first then and can be watched in the page. Films are linked, not copied.
+    #[arg(long, value_name = "DIR")]
+    videos: Option<Utf8PathBuf>,
     #[command(flatten)]
-    print: Print,
+    print: PrintTable,
     #[command(flatten)]
     force: Force,
 }
@@ -91,6 +100,9 @@ struct FileArgs {
     /// Its predictions for wrong queries (`cuemark text-bias --mode wrong-query`).
     #[arg(long, value_name = "FILE", requires = "pred")]
     wrong_pred: Option<Utf8PathBuf>,
+    /// Its predictions without a look at the videos (black frames, zeroed features).
+    #[arg(long, value_name = "FILE", requires = "pred")]
+    hidden_pred: Option<Utf8PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -103,12 +115,36 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         dataset::section(args, progress)
     })?;
     let data = data.into_iter().collect();
-    let options = ReportOptions { title: title(args), notes: Vec::new(), data };
+    let films = films(args)?;
+    let intervals = if args.no_intervals { Intervals::Hidden } else { Intervals::Shown };
+    let options = ReportOptions { title: title(args), notes: Vec::new(), data, films, intervals };
     let report = Report::of(runs, options)?;
     let written = report.write(&args.out, overwrite)?;
     let mut summary = report.summary();
     summary["files"] = written.iter().map(|path| path.as_str()).collect::<Vec<_>>().into();
-    args.print.result(&summary, || as_text(&report, &written))
+    args.print.result(&summary, |format| {
+        let each = |sheet: fn(&Sheet) -> String| report.sheets().iter().map(sheet).collect::<Vec<_>>().join("\n");
+        match format {
+            TableFormat::Text | TableFormat::Json => as_text(&report, &written),
+            TableFormat::Markdown => each(Sheet::to_markdown),
+            TableFormat::Latex => each(Sheet::to_latex),
+            TableFormat::Csv => each(Sheet::to_csv),
+        }
+    })
+}
+
+/// The films below `--videos`, as links from the report's folder.
+fn films(args: &Args) -> anyhow::Result<Films> {
+    let Some(folder) = &args.videos else { return Ok(Films::default()) };
+    let found =
+        watched("looking for videos", |progress| cuemark_media::find_videos(std::slice::from_ref(folder), progress))?;
+    for left_out in &found.left_out {
+        output::say(&format!("{}: {}", left_out.what, left_out.problem));
+    }
+    // Links are made from where the folder really is: videos are found without links too.
+    std::fs::create_dir_all(&args.out)?;
+    let out = args.out.canonicalize_utf8()?;
+    Ok(Films::new(&out, found.videos.into_iter().map(|found| (found.video.to_string(), found.path))))
 }
 
 /// Refuses before any work is done.
@@ -139,7 +175,7 @@ fn as_text(report: &Report, written: &[Utf8PathBuf]) -> String {
     let mut text = String::new();
     if !report.cards.is_empty() {
         let rows: Vec<Vec<String>> = report.cards.iter().map(card_row).collect();
-        text += &output::table(&["method", "where", "metric", "percent", "95 % interval", "against it"], &rows);
+        text += &output::table(&["method", "where", "metric", "percent", "95 % interval", "weak spots"], &rows);
         text += "\n\n";
     }
     for data in &report.data {

@@ -3,22 +3,20 @@
 use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_bench::report::{
-    self, About, Answerer, Evaluated, Footage, Measure, OutOfReach, QueryText, Runs, is_evaluated, read_runs,
-};
+use cuemark_bench::report::{About, Answerer, Evaluated, Measure, QueryText, Runs, is_evaluated, read_runs};
 use cuemark_core::{Predictions, Progress, Split};
 use cuemark_features::FeatureVariant;
 use cuemark_formats::{Overwrite, PredictionOptions, Source, read_predictions};
-use cuemark_text::variants::{Mask, Variant, apply};
+use cuemark_text::variants::apply;
 use cuemark_train::{Among, PredictOptions, RunFile, RunFolder, Trained};
 
-use super::{Args, files};
+use super::Args;
 
 /// What is asked of a model beside the plain questions.
-const PROBES: [(QueryText, Footage); 3] = [
-    (QueryText::MaskVerb, Footage::Seen),
-    (QueryText::WrongQuery, Footage::Seen),
-    (QueryText::Original, Footage::Zeroed),
+const PROBES: [(QueryText, FeatureVariant); 3] = [
+    (QueryText::MaskVerb, FeatureVariant::Seen),
+    (QueryText::WrongQuery, FeatureVariant::Seen),
+    (QueryText::Original, FeatureVariant::Zeroed),
 ];
 
 /// Adds every run folder's evaluations, making those that are asked for and not there.
@@ -48,7 +46,7 @@ fn prepare(args: &Args, folder: &Utf8Path, run: &RunFile, progress: &Progress) -
         // The answers to the validation split are there; only their scores are not.
         let split = run.data.split(&run.data.val)?;
         let (_, predictions) = read_predictions(&Source::new(&saved), &PredictionOptions::default())?;
-        let about = about(run, &split.name, QueryText::Original, Footage::Seen);
+        let about = about(run, &split.name, QueryText::Original, FeatureVariant::Seen);
         let measure = Measure::default();
         return store(folder, &split, &predictions, about, &measure, progress);
     }
@@ -56,7 +54,7 @@ fn prepare(args: &Args, folder: &Utf8Path, run: &RunFile, progress: &Progress) -
     let mut wanted: Vec<About> = Vec::new();
     for split in &splits {
         let probes = PROBES.iter().filter(|_| args.probe).copied();
-        let asked = std::iter::once((QueryText::Original, Footage::Seen)).chain(probes);
+        let asked = std::iter::once((QueryText::Original, FeatureVariant::Seen)).chain(probes);
         wanted.extend(asked.map(|(text, footage)| about(run, split, text, footage)));
     }
     wanted.retain(|about| !folder.join("evaluations").join(about.file_name()).is_file());
@@ -71,7 +69,7 @@ fn prepare(args: &Args, folder: &Utf8Path, run: &RunFile, progress: &Progress) -
     Ok(())
 }
 
-fn about(run: &RunFile, split: &str, text: QueryText, footage: Footage) -> About {
+fn about(run: &RunFile, split: &str, text: QueryText, footage: FeatureVariant) -> About {
     let dataset = run.data.dataset.clone().unwrap_or_default();
     About {
         model: run.model.clone(),
@@ -99,39 +97,26 @@ fn protocol_of(dataset: &str) -> &'static str {
 /// Lets the model answer, scores it, keeps the scores in the run folder.
 fn answer(args: &Args, folder: &Utf8Path, trained: &Trained, about: About, progress: &Progress) -> anyhow::Result<()> {
     let mut split = trained.run.data.split(&about.split)?;
-    let variant = match about.text {
-        QueryText::Original => None,
-        QueryText::MaskVerb => Some(Variant::MaskVerb(Mask::default())),
-        QueryText::OnlyVerb => Some(Variant::OnlyVerb),
-        QueryText::Shuffle => Some(Variant::Shuffle),
-        QueryText::WrongQuery => Some(Variant::WrongQuery),
-    };
-    if let Some(variant) = variant {
+    if let Some(variant) = about.text.variant() {
         split.queries = apply(&variant, &split.queries, 0)?.0;
     }
     let options = PredictOptions {
         answers: trained.run.eval.answers,
         batch: trained.run.eval.batch,
-        among: Among::OwnVideo,
+        among: Among::Own,
         window: None,
-        variant: match about.footage {
-            Footage::Seen => None,
-            Footage::Shuffled => Some(FeatureVariant::Shuffled),
-            Footage::Zeroed => Some(FeatureVariant::Zeroed),
-        },
+        variant: about.footage,
     };
     progress.phase(format!("{} {}", trained.run.model, about.file_name()), 0);
     let start = Instant::now();
     let predicted = trained.predict(&split, &options, progress)?;
-    let reach = predicted.out_of_reach;
     let about = About {
         parameters: Some(trained.parameters() as u64),
         ms_per_query: Some(start.elapsed().as_secs_f64() * 1e3 / split.queries.len().max(1) as f64),
         device: Some(args.device.clone()),
         ..about
     };
-    let reach = OutOfReach { past_the_end: reach.past_the_end, too_short: reach.too_short, moments: reach.moments };
-    let measure = Measure { out_of_reach: Some(reach), ..Measure::default() };
+    let measure = Measure { out_of_reach: Some(predicted.out_of_reach), ..Measure::default() };
     store(folder, &split, &predicted.predictions, about, &measure, progress)
 }
 
@@ -153,7 +138,7 @@ fn baselines(own: &[(Utf8PathBuf, RunFile)], runs: &mut Runs, progress: &Progres
     let plain: Vec<About> =
         runs.evaluated.iter().map(|run| &run.about).filter(|about| about.is_plain()).cloned().collect();
     let mut done: Vec<(String, String, String)> = Vec::new();
-    for about in plain.iter().filter(|about| about.kind == Answerer::Model && about.among == report::Among::Own) {
+    for about in plain.iter().filter(|about| about.kind == Answerer::Model && about.among == Among::Own) {
         let place = (about.dataset.clone(), about.protocol.clone(), about.split.clone());
         let known = plain.iter().any(|other| {
             other.kind == Answerer::Baseline
@@ -169,7 +154,7 @@ fn baselines(own: &[(Utf8PathBuf, RunFile)], runs: &mut Runs, progress: &Progres
             crate::output::say(&format!("note: no baselines on {}: the run's data is not where it was", about.split));
             continue;
         };
-        files::add_baselines(about, &split.queries, &train.queries, runs, progress)?;
+        cuemark::add_baselines(about, &split.queries, &train.queries, &Measure::default(), runs, progress)?;
         done.push(place);
     }
     Ok(())

@@ -92,6 +92,10 @@ impl JointInputs {
     /// # Errors
     /// Those of the tensor operations.
     pub fn clip_bias(&self, before: usize) -> Result<Tensor> {
+        if before == 0 {
+            // A tensor without numbers cannot be made on a GPU.
+            return Ok(see_only(&self.video_mask)?);
+        }
         let seen = Tensor::ones((self.len(), before), DType::F32, self.device())?;
         Ok(see_only(&Tensor::cat(&[&seen, &self.video_mask], 1)?)?)
     }

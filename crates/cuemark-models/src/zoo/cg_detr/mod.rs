@@ -330,7 +330,7 @@ fn unit(x: &Tensor) -> Result<Tensor> {
 
 impl Model for CgDetr {
     fn input(&self) -> Input {
-        Input::joint(self.config.clips)
+        Input::joint(self.config.clips, self.config.words)
     }
 
     fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {

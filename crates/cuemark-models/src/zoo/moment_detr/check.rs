@@ -96,7 +96,9 @@ fn inputs(fixture: &Fixture, config: &MomentDetrConfig) -> Result<JointInputs> {
     }
     let (video, clips) = padded(&videos)?;
     let (text, words) = padded(&texts)?;
-    let device = Device::Cpu;
+    // Rows are made on the CPU; the network lies where the fixture was opened.
+    let device = fixture.tensor("in.text_0")?.device().clone();
+    let (video, text) = (video.to_device(&device)?, text.to_device(&device)?);
     Ok(JointInputs {
         video_mask: real_steps(&clips, video.dim(1)?, &device)?,
         video: Tensor::cat(&[&video, &tef(&clips, video.dim(1)?, &device)?], 2)?,

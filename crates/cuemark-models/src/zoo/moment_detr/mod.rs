@@ -162,7 +162,7 @@ impl MomentDetr {
 
 impl Model for MomentDetr {
     fn input(&self) -> Input {
-        Input::joint(self.config.clips)
+        Input::joint(self.config.clips, self.config.words)
     }
 
     fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {

@@ -184,7 +184,7 @@ impl QdDetr {
 
 impl Model for QdDetr {
     fn input(&self) -> Input {
-        Input::joint(self.config.clips)
+        Input::joint(self.config.clips, self.config.words)
     }
 
     fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {

@@ -287,7 +287,7 @@ impl TaskWeave {
 
 impl Model for TaskWeave {
     fn input(&self) -> Input {
-        Input::joint(self.config.clips)
+        Input::joint(self.config.clips, self.config.words)
     }
 
     fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {

@@ -274,7 +274,7 @@ fn clips_apart(inputs: &JointInputs, forward: &Forward, truth: &JointTruth) -> R
 
 impl Model for TrDetr {
     fn input(&self) -> Input {
-        Input::joint(self.config.clips)
+        Input::joint(self.config.clips, self.config.words)
     }
 
     fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {

@@ -314,7 +314,7 @@ fn best_centre(words: &Tensor, clips: &Tensor) -> Result<(Vec<usize>, Tensor)> {
 
 impl Model for Uvcom {
     fn input(&self) -> Input {
-        Input::joint(self.config.clips)
+        Input::joint(self.config.clips, self.config.words)
     }
 
     fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {

@@ -112,7 +112,11 @@ impl Commit {
         }
         let (count, voids) = (number(bytes, 4)? as usize, number(bytes, 8)? as usize);
         let width = number(bytes, 12)? as usize;
-        let start = long(bytes, 40)?;
+        let (start, previous) = (long(bytes, 40)?, long(bytes, 48)?);
+        if previous >= start {
+            // No writer does so, and whoever followed it would not come to an end.
+            return None;
+        }
         let mut place = usize::try_from(start).ok()?;
         let mut records = Vec::with_capacity(count);
         for entry in table.chunks_exact(ENTRY).take(count) {
@@ -129,7 +133,7 @@ impl Commit {
             width,
             sequence: long(bytes, 32)?,
             start,
-            previous: long(bytes, 48)?,
+            previous,
             records,
             voids,
             at,
@@ -167,6 +171,17 @@ mod tests {
         assert_eq!(Commit::read(&bytes[second..], second as u64), Some(commit));
         assert_eq!(Commit::read(&bytes[at..], at as u64 + 64), None);
         assert_eq!(Commit::read(&bytes[at..at + 64], at as u64), None);
+    }
+
+    #[test]
+    fn one_that_follows_itself_or_something_behind_it_is_none() {
+        let (bytes, commit) = batch();
+        let at = commit.at as usize;
+        for previous in [commit.start, commit.at, commit.end, 1 << 60, u64::MAX] {
+            let wrong = Commit { previous, ..commit.clone() }.encode();
+            let bytes = [&bytes[..at], &wrong].concat();
+            assert_eq!(Commit::read(&bytes[at..], at as u64), None, "{previous}");
+        }
     }
 
     #[test]

@@ -186,7 +186,7 @@ impl Milvus {
         let found = answer.scores.len();
         let hits = videos.into_iter().zip(spans).zip(answer.scores).zip(committed);
         let counting = hits.filter(|(_, committed)| *committed);
-        Ok((found, counting.map(|(((video, span), score), _)| Hit { video, span, score }).collect()))
+        Ok((found, counting.map(|(((video, span), score), _)| Hit::new(video, span, score)).collect()))
     }
 
     /// Reads every admitted moment and scores it here: the server's graph has no exact mode.
@@ -200,7 +200,7 @@ impl Milvus {
             let scored = page.videos.iter().zip(spans).zip(numbers.chunks_exact(self.width.max(1))).zip(committed);
             for (((video, span), numbers), committed) in scored {
                 if committed {
-                    best.push(Hit { video: video.clone(), span, score: dot(numbers, query.numbers()) });
+                    best.push(Hit::new(video.clone(), span, dot(numbers, query.numbers())));
                 }
             }
             rank(&mut best, count);

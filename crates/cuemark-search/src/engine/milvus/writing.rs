@@ -26,7 +26,7 @@ impl Milvus {
         if entry.id.as_str().len() > LONGEST_NAME || text.len() > LONGEST_ENTRY {
             return Err(SearchError::Question {
                 problem: format!("video `{}` has a longer name, path or list of tags than Milvus takes", entry.id),
-                hint: "names have 4 096 bytes at most, everything about a video 65 535",
+                advice: "names have 4 096 bytes at most, everything about a video 65 535".into(),
             });
         }
         let earlier = self.row(&entry.id)?.is_some();

@@ -1,17 +1,15 @@
 //! Where moments lie, as a map of coloured cells.
 
+use cuemark_chart::{Axis, Frame, Room, short, tone};
 use cuemark_core::NormSpan;
-use plotters::prelude::*;
-
-use super::{Area, Drawn, text};
+use maud::{Markup, html};
 
 /// Cells along each side of a map.
 const SIDE: usize = 40;
 /// The darkest colour of a map by columns: where moments were clipped, one cell is all of its column and would pale the rest.
 const COLUMN_LIMIT: f64 = 0.25;
-/// Colours from few to many: pale to dark, each darker than the one before, so that print and eyes without colour keep the order.
-const RAMP: [[f64; 3]; 5] =
-    [[255.0, 255.0, 217.0], [161.0, 218.0, 180.0], [65.0, 182.0, 196.0], [34.0, 94.0, 168.0], [8.0, 29.0, 88.0]];
+/// Room around a map; the scale stands on its right.
+const ROOM: Room = Room { left: 52.0, top: 34.0, right: 84.0, bottom: 44.0 };
 
 /// What a map shows.
 #[derive(Clone, Copy)]
@@ -42,61 +40,51 @@ impl HeatMap {
     }
 
     /// Draws one map with its scale beside it.
-    pub(super) fn draw(self, area: &Area<'_>, name: &str, cells: &Cells) -> Drawn {
-        let (width, height) = area.dim_in_pixel();
-        let (chart_area, scale_area) = area.split_horizontally(width.saturating_sub(70));
-        let title = format!("{name}: {} moments", cells.moments);
-        let mut chart = ChartBuilder::on(&chart_area)
-            .caption(title, ("sans-serif", 17))
-            .margin(8)
-            .x_label_area_size(36)
-            .y_label_area_size(44)
-            .build_cartesian_2d(0.0..1.0, 0.0..1.0)
-            .map_err(text)?;
-        let mesh = |axis: &str| format!("{axis} (share of the video)");
-        chart
-            .configure_mesh()
-            .disable_mesh()
-            .x_labels(6)
-            .y_labels(6)
-            .x_desc(mesh("start"))
-            .y_desc(mesh(self.vertical_name))
-            .label_style(("sans-serif", 12))
-            .axis_desc_style(("sans-serif", 13))
-            .draw()
-            .map_err(text)?;
+    pub(super) fn draw(self, corner: (f64, f64), size: (f64, f64), name: &str, cells: &Cells) -> Markup {
+        let of_video = |axis: &str| Axis::unit(format!("{axis} (share of the video)"));
+        let (x, y) = (of_video("start"), of_video(self.vertical_name));
+        let frame = Frame { corner, size, room: ROOM, x: &x, y: &y };
         let step = 1.0 / SIDE as f64;
         let darkest = match self.each {
             Share::Map => cells.largest(),
             Share::Column => cells.largest().min(COLUMN_LIMIT),
         };
-        let rectangles = cells.share.iter().enumerate().filter(|(_, share)| **share > 0.0).map(|(cell, share)| {
-            let (left, low) = ((cell % SIDE) as f64 * step, (cell / SIDE) as f64 * step);
-            Rectangle::new([(left, low), (left + step, low + step)], colour(share / darkest).filled())
-        });
-        chart.draw_series(rectangles).map_err(text)?;
-        self.draw_scale(&scale_area, height, darkest)
+        let seen = cells.share.iter().enumerate().filter(|(_, share)| **share > 0.0);
+        html! {
+            text class="heading" x=(short(frame.left())) y=(short(corner.1 + 22.0)) { (name) ": " (cells.moments) " moments" }
+            (frame.axes())
+            @for (cell, share) in seen {
+                @let (left, low) = ((cell % SIDE) as f64 * step, (cell / SIDE) as f64 * step);
+                (frame.cell([left, left + step], [low, low + step], &fill(share / darkest)))
+            }
+            (self.scale(&frame, darkest))
+        }
     }
 
-    fn draw_scale(self, area: &Area<'_>, height: u32, darkest: f64) -> Drawn {
-        let (top, bottom) = (44, height as i32 - 60);
-        let steps = 60;
-        for n in 0..steps {
-            let edge = |n: i32| bottom - (bottom - top) * n / steps;
-            let fill = colour(f64::from(n) / f64::from(steps - 1)).filled();
-            area.draw(&Rectangle::new([(4, edge(n + 1)), (18, edge(n))], fill)).map_err(text)?;
-        }
+    /// Which colour means how much.
+    fn scale(self, frame: &Frame<'_>, darkest: f64) -> Markup {
+        const STEPS: usize = 30;
+        let (left, top, bottom) = (frame.right() + 10.0, frame.top(), frame.bottom());
+        let height = (bottom - top) / STEPS as f64;
         let (what, up_to) = match self.each {
             Share::Map => ("of all", ""),
             Share::Column => ("of column", "≥ "),
         };
-        let most = format!("{up_to}{:.1} %", 100.0 * darkest);
-        let labels = [(most, 22, top - 4), ("0 %".to_owned(), 22, bottom - 8), (what.to_owned(), 0, top - 22)];
-        for (label, x, y) in labels {
-            area.draw(&Text::new(label, (x, y), ("sans-serif", 12))).map_err(text)?;
+        html! {
+            @for n in 0..STEPS {
+                @let y = bottom - (n + 1) as f64 * height;
+                rect x=(short(left)) y=(short(y)) width="14" height=(short(height + 0.5)) style=(fill(n as f64 / (STEPS - 1) as f64)) {}
+            }
+            text x=(short(left + 18.0)) y=(short(top + 9.0)) { (up_to) (format!("{:.1} %", 100.0 * darkest)) }
+            text x=(short(left + 18.0)) y=(short(bottom)) { "0 %" }
+            text x=(short(left)) y=(short(top - 8.0)) { (what) }
         }
-        Ok(())
     }
+}
+
+fn fill(value: f64) -> String {
+    let [red, green, blue] = tone(value);
+    format!("fill:rgb({red},{green},{blue});shape-rendering:crispEdges")
 }
 
 /// Shares of moments in the cells of a map, row after row from the lowest.
@@ -126,17 +114,6 @@ impl Cells {
     }
 }
 
-/// The colour for a value in 0..1.
-fn colour(value: f64) -> RGBColor {
-    let place = value.clamp(0.0, 1.0) * (RAMP.len() - 1) as f64;
-    let below = (place as usize).min(RAMP.len() - 2);
-    let mix = |channel: usize| {
-        let (from, to) = (RAMP[below][channel], RAMP[below + 1][channel]);
-        (from + (to - from) * (place - below as f64)).round() as u8
-    };
-    RGBColor(mix(0), mix(1), mix(2))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,11 +131,11 @@ mod tests {
     }
 
     #[test]
-    fn colours_only_get_darker() {
-        let light = |value: f64| {
-            let RGBColor(r, g, b) = colour(value);
-            0.299 * f64::from(r) + 0.587 * f64::from(g) + 0.114 * f64::from(b)
-        };
-        assert!((0..100).all(|n| light(f64::from(n) / 100.0) > light(f64::from(n + 1) / 100.0)));
+    fn every_cell_with_a_moment_is_drawn_where_it_lies() {
+        let spans = [NormSpan::new(0.0, 1.0).unwrap()];
+        let map = HeatMap::start_and_end();
+        let drawn = map.draw((0.0, 0.0), (420.0, 420.0), "train", &Cells::of(&spans, map)).0;
+        // The cell in the upper left corner of the field, as dark as can be.
+        assert!(drawn.contains(r#"x="52" y="34" width="7.1" height="8.5" style="fill:rgb(8,29,88)"#), "{drawn}");
     }
 }

@@ -1,49 +1,40 @@
 //! How long moments are, as a share of their video.
 
+use cuemark_chart::{Axis, Frame, Room, short};
 use cuemark_core::NormSpan;
-use plotters::prelude::*;
+use maud::{Markup, html};
 
-use super::{Drawn, text};
+use super::{BLUE, Panels};
 
 /// Bars in each histogram.
 const BARS: usize = 40;
+/// Width and height of one histogram.
+const SIZE: (f64, f64) = (400.0, 300.0);
+const ROOM: Room = Room { left: 52.0, top: 34.0, right: 14.0, bottom: 44.0 };
 
 /// One histogram for each panel, side by side on one scale.
-pub(super) fn draw(svg: &mut String, panels: &[(String, Vec<NormSpan>)]) -> Drawn {
+pub(super) fn draw(panels: &Panels) -> String {
     let histograms: Vec<Vec<f64>> = panels.iter().map(|(_, spans)| histogram(spans)).collect();
     let tallest = histograms.iter().flatten().copied().fold(0.01, f64::max);
-    let columns = panels.len().clamp(1, 4);
-    let rows = panels.len().div_ceil(columns).max(1);
-    let root = SVGBackend::with_string(svg, (400 * columns as u32, 300 * rows as u32)).into_drawing_area();
-    root.fill(&WHITE).map_err(text)?;
-    for (((name, spans), shares), area) in panels.iter().zip(&histograms).zip(root.split_evenly((rows, columns))) {
-        let mut chart = ChartBuilder::on(&area)
-            .caption(format!("{name}: {} moments", spans.len()), ("sans-serif", 17))
-            .margin(8)
-            .x_label_area_size(36)
-            .y_label_area_size(50)
-            .build_cartesian_2d(0.0..1.0, 0.0..100.0 * tallest * 1.05)
-            .map_err(text)?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .light_line_style(TRANSPARENT)
-            .x_labels(6)
-            .y_labels(6)
-            .x_desc("length (share of the video)")
-            .y_desc("moments (%)")
-            .label_style(("sans-serif", 12))
-            .axis_desc_style(("sans-serif", 13))
-            .draw()
-            .map_err(text)?;
-        let step = 1.0 / BARS as f64;
-        let bars = shares.iter().enumerate().map(|(bar, share)| {
-            let left = bar as f64 * step;
-            Rectangle::new([(left, 0.0), (left + 0.92 * step, 100.0 * share)], RGBColor(34, 94, 168).filled())
-        });
-        chart.draw_series(bars).map_err(text)?;
+    let x = Axis::unit("length (share of the video)");
+    let y = Axis::even(0.0, 100.0 * tallest * 1.05, "moments (%)", short);
+    super::in_rows("how long moments are", panels, SIZE, |number, corner| {
+        let frame = Frame { corner, size: SIZE, room: ROOM, x: &x, y: &y };
+        let (name, spans) = &panels[number];
+        one(&frame, &format!("{name}: {} moments", spans.len()), &histograms[number])
+    })
+}
+
+fn one(frame: &Frame<'_>, heading: &str, shares: &[f64]) -> Markup {
+    let step = 1.0 / BARS as f64;
+    html! {
+        text class="heading" x=(short(frame.left())) y=(short(frame.corner.1 + 22.0)) { (heading) }
+        (frame.axes())
+        @for (bar, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
+            @let left = bar as f64 * step;
+            (frame.cell([left, left + 0.92 * step], [0.0, 100.0 * share], BLUE))
+        }
     }
-    root.present().map_err(text)
 }
 
 /// The share of `spans` in each class of lengths; a length of exactly 1 belongs to the last.

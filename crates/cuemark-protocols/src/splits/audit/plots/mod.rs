@@ -5,26 +5,28 @@ mod lengths;
 mod verb_bars;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_chart::picture;
 use cuemark_core::{NormSpan, Split};
 use cuemark_formats::{Overwrite, WholeFile};
-use plotters::coord::Shift;
-use plotters::prelude::*;
+use maud::{Markup, html};
 
 use super::raw_spans;
 use super::verbs::{KnownVerbs, VerbTable};
+use crate::Result;
 use crate::pairs::pairs;
-use crate::{ProtocolError, Result};
 use heat_map::{Cells, HeatMap};
 
 /// Verbs that get a heat map of their own, in rows of four.
 const VERB_MAPS: usize = 12;
-/// Side of one heat map, in pixels.
-const MAP: u32 = 420;
+/// Width and height of one heat map, in pixels.
+const MAP: (f64, f64) = (440.0, 400.0);
+/// Panels in a row.
+const COLUMNS: usize = 4;
+/// What bars look like.
+const BLUE: &str = "fill:#225ea8";
 
-/// Part of a picture, or the whole of it.
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// What a drawing step answers: the library's complaint as text.
-type Drawn = std::result::Result<(), String>;
+/// Moments under a name.
+type Panels = [(String, Vec<NormSpan>)];
 
 /// Draws the audit of `splits` into `folder` and returns the files, in the order a report shows them.
 ///
@@ -40,16 +42,16 @@ pub fn draw(splits: &[Split], folder: &Utf8Path, overwrite: Overwrite) -> Result
         panels.push((split.name.clone(), raw_spans(split)?.into_iter().map(NormSpan::clipped).collect()));
     }
     let mut pictures: Vec<(String, String)> = vec![
-        picture("moments", |svg| maps_in_rows(svg, &panels, HeatMap::start_and_end()))?,
-        picture("lengths", |svg| lengths::draw(svg, &panels))?,
-        picture("length-given-start", |svg| maps_in_rows(svg, &panels, HeatMap::length_given_start()))?,
+        ("moments".to_owned(), maps_in_rows(&panels, HeatMap::start_and_end())),
+        ("lengths".to_owned(), lengths::draw(&panels)),
+        ("length-given-start".to_owned(), maps_in_rows(&panels, HeatMap::length_given_start())),
     ];
     if !verbs.table.top.is_empty() {
-        pictures.push(picture("verbs", |svg| verb_bars::draw(svg, &verbs.table))?);
+        pictures.push(("verbs".to_owned(), verb_bars::draw(&verbs.table)));
         for split in splits {
             let panels = verb_panels(split, &verbs)?;
             let name = format!("verb-moments-{}", split.name);
-            pictures.push(picture(&name, |svg| maps_in_rows(svg, &panels, HeatMap::start_and_end()))?);
+            pictures.push((name, maps_in_rows(&panels, HeatMap::start_and_end())));
         }
     }
     let mut files = Vec::new();
@@ -59,13 +61,6 @@ pub fn draw(splits: &[Split], folder: &Utf8Path, overwrite: Overwrite) -> Result
         files.push(path);
     }
     Ok(files)
-}
-
-/// One picture's name and text.
-fn picture(name: &str, draw: impl FnOnce(&mut String) -> Drawn) -> Result<(String, String)> {
-    let mut svg = String::new();
-    draw(&mut svg).map_err(|problem| ProtocolError::Plot { path: format!("{name}.svg"), problem })?;
-    Ok((name.to_owned(), svg))
 }
 
 /// Moments of each frequent verb, under a title that says how many there are.
@@ -79,19 +74,19 @@ fn verb_panels(split: &Split, verbs: &KnownVerbs<'_>) -> Result<Vec<(String, Vec
     Ok(top.map(|row| (row.verb.clone(), of_verb(&row.verb))).collect())
 }
 
-/// One heat map for each panel, four in a row.
-fn maps_in_rows(svg: &mut String, panels: &[(String, Vec<NormSpan>)], map: HeatMap) -> Drawn {
-    let columns = panels.len().clamp(1, 4);
-    let rows = panels.len().div_ceil(columns).max(1);
-    let root = SVGBackend::with_string(svg, (MAP * columns as u32, MAP * rows as u32)).into_drawing_area();
-    root.fill(&WHITE).map_err(text)?;
-    for ((name, spans), area) in panels.iter().zip(root.split_evenly((rows, columns))) {
-        map.draw(&area, name, &Cells::of(spans, map))?;
-    }
-    root.present().map_err(text)
+/// One heat map for each panel.
+fn maps_in_rows(panels: &Panels, map: HeatMap) -> String {
+    in_rows("where moments lie", panels, MAP, |number, corner| {
+        let (name, spans) = &panels[number];
+        map.draw(corner, MAP, name, &Cells::of(spans, map))
+    })
 }
 
-#[allow(clippy::needless_pass_by_value)] // `map_err` hands the error over.
-fn text(error: impl ToString) -> String {
-    error.to_string()
+/// One drawing of `size` for each panel, four in a row; `draw` is told which and where its upper left corner is.
+fn in_rows(label: &str, panels: &Panels, size: (f64, f64), draw: impl Fn(usize, (f64, f64)) -> Markup) -> String {
+    let columns = panels.len().clamp(1, COLUMNS);
+    let rows = panels.len().div_ceil(columns).max(1);
+    let corner = |number: usize| ((number % columns) as f64 * size.0, (number / columns) as f64 * size.1);
+    let drawn = html! { @for number in 0..panels.len() { (draw(number, corner(number))) } };
+    picture(label, (columns as f64 * size.0, rows as f64 * size.1), &drawn)
 }

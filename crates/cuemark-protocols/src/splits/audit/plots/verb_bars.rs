@@ -1,47 +1,44 @@
 //! The most frequent verbs of each split.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use cuemark_chart::{picture, short};
+use maud::html;
 
 use super::super::VerbTable;
-use super::{Drawn, text};
+use super::BLUE;
 
 /// Pixels for one bar.
-const BAR: i32 = 17;
+const BAR: f64 = 17.0;
 /// Pixels left of the bars, for the verbs.
-const VERBS: i32 = 110;
+const VERBS: f64 = 110.0;
+/// Pixels for the bars of one split, their figures included.
+const PANEL: f64 = 260.0;
+/// Pixels above the bars, for the split and its coverage.
+const TOP: f64 = 60.0;
 
 /// One column of bars for each split: the share of its queries that begin with each verb.
-pub(super) fn draw(svg: &mut String, table: &VerbTable) -> Drawn {
-    let panel = 260;
-    let height = 70 + BAR * table.top.len() as i32;
-    let width = VERBS + panel * table.splits.len() as i32;
-    let root = SVGBackend::with_string(svg, (width as u32, height as u32)).into_drawing_area();
-    root.fill(&WHITE).map_err(text)?;
-    let label = ("sans-serif", 13).into_font().color(&BLACK);
-    let right = label.pos(Pos::new(HPos::Right, VPos::Center));
-    let left = label.pos(Pos::new(HPos::Left, VPos::Center));
-    let middle_of = |row: usize| 60 + BAR * row as i32 + BAR / 2;
-    for (row, verb) in table.top.iter().enumerate() {
-        root.draw(&Text::new(verb.verb.clone(), (VERBS - 8, middle_of(row)), right.clone())).map_err(text)?;
-    }
+pub(super) fn draw(table: &VerbTable) -> String {
+    let size = (VERBS + PANEL * table.splits.len() as f64, TOP + 10.0 + BAR * table.top.len() as f64);
+    let middle_of = |row: usize| TOP + BAR * (row as f64 + 0.5);
     let shares: Vec<Vec<f64>> = (0..table.splits.len()).map(|split| shares_of(table, split)).collect();
     let largest = shares.iter().flatten().copied().fold(1e-9, f64::max);
-    for (split, shares) in shares.iter().enumerate() {
-        let origin = VERBS + panel * split as i32;
-        let title = ("sans-serif", 17).into_font().color(&BLACK);
-        root.draw(&Text::new(table.splits[split].clone(), (origin, 12), title)).map_err(text)?;
-        let coverage = format!("{} verbs cover {:.1} % of queries", table.top.len(), 100.0 * table.coverage[split]);
-        root.draw(&Text::new(coverage, (origin, 34), ("sans-serif", 13))).map_err(text)?;
-        for (row, share) in shares.iter().enumerate() {
-            let end = origin + (f64::from(panel - 70) * share / largest) as i32;
-            let (top, bottom) = (middle_of(row) - BAR / 2 + 2, middle_of(row) + BAR / 2 - 2);
-            root.draw(&Rectangle::new([(origin, top), (end, bottom)], RGBColor(34, 94, 168).filled())).map_err(text)?;
-            let figure = format!("{:.1} %", 100.0 * share);
-            root.draw(&Text::new(figure, (end + 4, middle_of(row)), left.clone())).map_err(text)?;
+    let drawn = html! {
+        @for (row, verb) in table.top.iter().enumerate() {
+            text class="title end" x=(short(VERBS - 8.0)) y=(short(middle_of(row) + 4.5)) { (verb.verb) }
         }
-    }
-    root.present().map_err(text)
+        @for (split, shares) in shares.iter().enumerate() {
+            @let origin = VERBS + PANEL * split as f64;
+            text class="heading" x=(short(origin)) y="24" { (table.splits[split]) }
+            text class="title" x=(short(origin)) y="46" {
+                (table.top.len()) " verbs cover " (format!("{:.1}", 100.0 * table.coverage[split])) " % of queries"
+            }
+            @for (row, share) in shares.iter().enumerate() {
+                @let width = (PANEL - 70.0) * share / largest;
+                rect x=(short(origin)) y=(short(middle_of(row) - BAR / 2.0 + 2.0)) width=(short(width)) height=(short(BAR - 4.0)) style=(BLUE) {}
+                text x=(short(origin + width + 4.0)) y=(short(middle_of(row) + 4.0)) { (format!("{:.1} %", 100.0 * share)) }
+            }
+        }
+    };
+    picture("the most frequent verbs of each split", size, &drawn)
 }
 
 /// The share of a split's queries that begins with each verb of the table.

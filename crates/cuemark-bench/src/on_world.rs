@@ -1,0 +1,105 @@
+//! What models reached on the built-in world: one figure each, from files of runs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use cuemark_text::variants::QueryText;
+use serde::Serialize;
+
+use crate::leaderboard::{RunResult, RunsFile};
+
+/// The split that is quoted.
+const SPLIT: &str = "test-iid";
+/// The metrics that are quoted: the first that a run has.
+const METRICS: [&str; 4] = ["R@1,IoU=0.5", "VCMR:R@1,IoU=0.5", "VR:R@10", "NDCG@20,IoU=0.5"];
+
+/// What one model reached, the mean over its seeds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OnWorld {
+    /// Of which metric.
+    pub metric: &'static str,
+    /// A fraction.
+    pub value: f64,
+    /// Runs that it is the mean of.
+    pub seeds: usize,
+    /// On which split.
+    pub split: &'static str,
+}
+
+impl fmt::Display for OnWorld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seeds = if self.seeds == 1 { "1 seed".to_owned() } else { format!("{} seeds", self.seeds) };
+        write!(f, "{} {:.1} ({seeds})", self.metric, 100.0 * self.value)
+    }
+}
+
+/// By model what `files` say about the world: the plain model on its strongest features, the queries as they are. Of a run that
+/// stands in two files the later one counts.
+pub fn on_world(files: &[RunsFile]) -> BTreeMap<&str, OnWorld> {
+    let mut found: BTreeMap<&str, BTreeMap<u64, (usize, f64)>> = BTreeMap::new();
+    for run in files.iter().flat_map(|file| &file.results).filter(|run| counts(run)) {
+        if let Some(figure) = quoted(run) {
+            found.entry(&run.model).or_default().insert(run.seed, figure);
+        }
+    }
+    found.into_iter().filter_map(|(model, seeds)| Some((model, mean(&seeds)?))).collect()
+}
+
+fn counts(run: &RunResult) -> bool {
+    run.dataset == "world" && run.variant.is_empty() && (run.features.is_empty() || run.features == "motion")
+}
+
+/// The place of the quoted metric in [`METRICS`], and its value: of the first test of the split that has one.
+fn quoted(run: &RunResult) -> Option<(usize, f64)> {
+    let mut tests = run.tests.iter().filter(|test| test.split == SPLIT && test.text == QueryText::Original);
+    tests.find_map(|test| {
+        let place = METRICS.iter().position(|metric| test.metrics.contains_key(*metric))?;
+        Some((place, test.metrics.get(METRICS[place])?.value))
+    })
+}
+
+/// The mean over the seeds that have the best-placed metric.
+fn mean(seeds: &BTreeMap<u64, (usize, f64)>) -> Option<OnWorld> {
+    let metric = seeds.values().map(|(metric, _)| *metric).min()?;
+    let values: Vec<f64> = seeds.values().filter(|(other, _)| *other == metric).map(|(_, value)| *value).collect();
+    let value = values.iter().sum::<f64>() / values.len() as f64;
+    Some(OnWorld { metric: METRICS[metric], value, seeds: values.len(), split: SPLIT })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn run(model: &str, seed: u64, variant: &str, metric: &str, value: f64) -> Value {
+        json!({
+            "model": model, "variant": variant, "dataset": "world", "protocol": "own", "features": "motion",
+            "seed": seed, "kind": "model", "tests": [
+                { "test": "ood", "split": "test-ood", "queries": 1, "metrics": { metric: { "value": 0.9 } } },
+                { "test": "masked", "split": "test-iid", "text": "mask-verb", "queries": 1, "metrics": { metric: { "value": 0.8 } } },
+                { "test": "iid", "split": "test-iid", "text": "original", "queries": 1, "metrics": { metric: { "value": value } } },
+            ],
+        })
+    }
+
+    fn file(results: Value) -> RunsFile {
+        RunsFile::new("test", "2026-11-15".to_owned(), serde_json::from_value(results).unwrap())
+    }
+
+    #[test]
+    fn seeds_are_averaged_and_later_files_replace_earlier_ones() {
+        let iou = "R@1,IoU=0.5";
+        let files = [
+            file(json!([run("lgi", 0, "", iou, 0.1), run("lgi", 1, "", iou, 0.5)])),
+            file(json!([run("lgi", 0, "", iou, 0.4), run("lgi", 2, "half", iou, 0.9)])),
+            file(json!([run("ms-sl", 0, "", "VR:R@10", 0.2)])),
+        ];
+        let found = on_world(&files);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found["lgi"].to_string(), "R@1,IoU=0.5 45.0 (2 seeds)");
+        assert_eq!(found["ms-sl"].to_string(), "VR:R@10 20.0 (1 seed)");
+        assert_eq!(serde_json::to_value(&found["ms-sl"]).unwrap()["split"], "test-iid");
+        assert!(on_world(&[]).is_empty());
+    }
+}

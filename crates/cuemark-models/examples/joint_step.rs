@@ -1,0 +1,210 @@
+//! Our side of `cargo xtask bench joint`: times one answer and a training step of a network of moments and highlights at
+//! the published size.
+//!
+//! `joint_step MODEL BATCH STEPS DEVICE FILE.safetensors`
+//!
+//! Writes the parameters it starts from and its batch to the file, for `benches/peers/joint_step.py` to start from the same.
+//! Prints one line of JSON: seconds of every step after a first that does not count, processor seconds of the same, and the
+//! loss without dropout, by which both sides show that they compute the same.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::time::Instant;
+
+use candle_core::{DType, Device, Tensor};
+use cuemark_core::{NormSpan, QueryId, Rng, VideoId};
+use cuemark_models::{
+    Batch, ClipLabels, Given, JointTargets, JointTruth, Model, QueryBatch, RatedClip, Targets, VideoBatch, registry,
+};
+use cuemark_tensor::optim::{Adam, AdamConfig, WeightDecay, clip_factor, gradient_norm};
+use cuemark_tensor::{Params, Pass, Precision};
+
+/// SlowFast and CLIP side by side, CLIP's token states, clips of two seconds in 150 seconds, and the most tokens.
+const VISUAL: usize = 2304 + 512;
+const WORD: usize = 512;
+const CLIPS: usize = 75;
+const WORDS: usize = 32;
+const HEADS: f32 = 8.0;
+/// The published recipe.
+const LIMIT: f64 = 0.1;
+const RATE: f64 = 1e-4;
+const DECAY: f64 = 1e-4;
+
+#[allow(clippy::print_stdout)] // an example talks to the terminal
+fn main() -> Result<(), Box<dyn Error>> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [name, batch, steps, device, file] = words.as_slice() else {
+        return Err("usage: joint_step MODEL BATCH STEPS DEVICE FILE.safetensors".into());
+    };
+    let (size, steps): (usize, usize) = (batch.parse()?, steps.parse()?);
+    let device = cuemark_tensor::device(device)?;
+    cuemark_tensor::set_precision(Precision::Tf32);
+    let params = Params::seeded(1, &device);
+    let given = Given::widths(VISUAL, WORD, 0);
+    let model = (registry::find(name)?.build)(&toml::Table::new(), &given, params.builder())?;
+    let here = draw_batch(size)?;
+    write_start(&params, &here, file)?;
+    let batch = here.to_device(&device)?;
+    let one = draw_batch(1)?;
+    let loss = model.loss(&batch, &Pass::answering())?.total.to_device(&Device::Cpu)?.to_scalar::<f32>()?;
+
+    let mut adam = Adam::new(
+        params.vars(),
+        AdamConfig { weight_decay: WeightDecay::Decoupled(DECAY), ..AdamConfig::default() },
+        &[],
+    )?;
+    let (mut inference, mut training) = (Seconds::default(), Seconds::default());
+    for _ in 0..=steps {
+        inference.time(|| {
+            model.answer(&one.to_device(&device)?)?;
+            Ok(())
+        })?;
+    }
+    for number in 0..=steps {
+        training.time(|| {
+            step(model.as_ref(), &batch, &mut adam, number as u64)?;
+            Ok(device.synchronize()?)
+        })?;
+    }
+    let line = serde_json::json!({
+        "model": name, "inference_s": inference.wall(), "training_s": training.wall(),
+        "inference_cpu_s": inference.cpu(), "training_cpu_s": training.cpu(),
+        "loss": loss, "parameters": params.count(), "peak_gpu_bytes": peak_gpu_bytes(&device)?,
+    });
+    println!("{line}");
+    Ok(())
+}
+
+fn step(model: &dyn Model, batch: &Batch, adam: &mut Adam, number: u64) -> Result<f32, Box<dyn Error>> {
+    let total = model.loss(batch, &Pass::training(0, 1, Rng::new(number)))?.total;
+    let gradients = total.backward()?;
+    let norm = gradient_norm(adam.parameters(), &gradients)?;
+    adam.step(&gradients, RATE, clip_factor(norm, LIMIT))?;
+    Ok(total.to_device(&Device::Cpu)?.to_scalar::<f32>()?)
+}
+
+/// Seconds of repeated work; the first time does not count.
+#[derive(Default)]
+struct Seconds(Vec<(f64, f64)>);
+
+impl Seconds {
+    fn time(&mut self, work: impl FnOnce() -> Result<(), Box<dyn Error>>) -> Result<(), Box<dyn Error>> {
+        let (wall, cpu) = (Instant::now(), processor_seconds()?);
+        work()?;
+        self.0.push((wall.elapsed().as_secs_f64(), processor_seconds()? - cpu));
+        Ok(())
+    }
+
+    fn wall(&self) -> Vec<f64> {
+        self.0.iter().skip(1).map(|(wall, _)| *wall).collect()
+    }
+
+    fn cpu(&self) -> Vec<f64> {
+        self.0.iter().skip(1).map(|(_, cpu)| *cpu).collect()
+    }
+}
+
+/// Processor time of all threads so far, in steps of 10 ms.
+fn processor_seconds() -> Result<f64, Box<dyn Error>> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let after_name = stat.rsplit_once(')').ok_or("an unknown form of /proc/self/stat")?.1;
+    let ticks = after_name.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
+    Ok(ticks.sum::<Result<f64, _>>()? / 100.0)
+}
+
+/// The most memory of the GPU that tensors held at once. 0 on a CPU.
+#[allow(unused_variables)] // a build without GPU has none to count
+fn peak_gpu_bytes(device: &Device) -> candle_core::Result<u64> {
+    #[cfg(feature = "cuda")]
+    if let Device::Cuda(device) = device {
+        return cuemark_tensor::kernels::peak_bytes(device);
+    }
+    Ok(0)
+}
+
+/// Rows of length one, as the recipe has them.
+fn draw_rows(rng: &mut Rng, shape: (usize, usize, usize)) -> candle_core::Result<Tensor> {
+    let numbers: Vec<f32> = (0..shape.0 * shape.1 * shape.2).map(|_| rng.normal() as f32).collect();
+    let rows = Tensor::from_vec(numbers, shape, &Device::Cpu)?;
+    rows.broadcast_div(&rows.sqr()?.sum_keepdim(2)?.sqrt()?)
+}
+
+/// One to three windows a query, every clip of them rated.
+fn draw_targets(size: usize, rng: &mut Rng) -> Result<Targets, Box<dyn Error>> {
+    let (mut spans, mut windows, mut clips) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..size {
+        let (mut of_query, mut rated) = (Vec::new(), Vec::new());
+        for part in 0..1 + rng.below(3) {
+            let first = 25 * part + rng.below(15);
+            let last = first + 1 + rng.below(8);
+            let share = |clip: usize| clip as f64 / CLIPS as f64;
+            of_query.push(NormSpan::new(share(first), share(last + 1)).ok_or("a window outside of its video")?);
+            rated.extend((first..=last).map(|clip| RatedClip { clip, total: rng.below(13) as f32, raters: 3 }));
+        }
+        spans.push(of_query[0]);
+        windows.push(of_query);
+        clips.push(ClipLabels::Rated(rated));
+    }
+    Ok(Targets { spans, relevance: None, joint: Some(JointTargets { windows, clips }), positives: None })
+}
+
+fn draw_batch(size: usize) -> Result<Batch, Box<dyn Error>> {
+    let rng = &mut Rng::new(2);
+    let ones = |width: usize| Tensor::ones((size, width), DType::F32, &Device::Cpu);
+    let id = |number: usize| number.to_string();
+    Ok(Batch {
+        videos: VideoBatch {
+            ids: (0..size).map(|number| VideoId::new(id(number))).collect(),
+            visual: draw_rows(rng, (size, CLIPS, VISUAL))?,
+            subtitle: None,
+            audio: None,
+            lengths: vec![CLIPS; size],
+            mask: ones(CLIPS)?,
+            durations: vec![150.0; size],
+        },
+        queries: QueryBatch {
+            ids: (0..size).map(|number| QueryId::new(id(number))).collect(),
+            video: (0..size).collect(),
+            word_ids: Tensor::zeros((size, WORDS), DType::U32, &Device::Cpu)?,
+            words: draw_rows(rng, (size, WORDS, WORD))?,
+            lengths: vec![WORDS; size],
+            mask: ones(WORDS)?,
+            parses: None,
+            phrases: None,
+        },
+        targets: Some(draw_targets(size, rng)?),
+        other_videos: None,
+        similarity: None,
+        negatives: None,
+    })
+}
+
+fn write_start(params: &Params, batch: &Batch, file: &str) -> Result<(), Box<dyn Error>> {
+    let mut tensors: HashMap<String, Tensor> = HashMap::new();
+    for (name, var) in params.vars() {
+        tensors.insert(name, var.as_detached_tensor());
+    }
+    let truth = JointTruth::draw("bench", batch, &Pass::answering())?;
+    let counts: Vec<i64> = truth.windows.iter().map(|windows| windows.len() as i64).collect();
+    let windows = truth.windows.concat();
+    let flat = |pairs: &[[u32; 2]]| pairs.iter().flatten().map(|clip| i64::from(*clip)).collect::<Vec<_>>();
+    // Clips that know where in the video they stand.
+    let share = |clip: usize| clip as f32 / CLIPS as f32;
+    let place: Vec<f32> = (0..CLIPS).flat_map(|clip| [share(clip), share(clip) + share(1)]).collect();
+    let place = Tensor::from_vec(place, (1, CLIPS, 2), &Device::Cpu)?.repeat((batch.len(), 1, 1))?;
+    let here = |numbers: Vec<i64>, shape: &[usize]| Tensor::from_vec(numbers, shape, &Device::Cpu);
+    let pairs = [batch.len(), 2];
+    tensors.extend([
+        ("in.video".to_owned(), Tensor::cat(&[&batch.videos.visual, &place], 2)?),
+        ("in.video_mask".to_owned(), batch.videos.mask.clone()),
+        ("in.text".to_owned(), batch.queries.words.clone()),
+        ("in.text_mask".to_owned(), batch.queries.mask.clone()),
+        ("in.windows".to_owned(), Tensor::from_vec(windows.concat(), (windows.len(), 2), &Device::Cpu)?),
+        ("in.window_counts".to_owned(), here(counts, &[batch.len()])?),
+        ("in.good".to_owned(), here(flat(&truth.pairs.positive), &pairs)?),
+        ("in.bad".to_owned(), here(flat(&truth.pairs.negative), &pairs)?),
+        ("in.totals".to_owned(), Tensor::new(truth.totals.clone(), &Device::Cpu)?),
+        ("in.heads".to_owned(), Tensor::new(HEADS, &Device::Cpu)?),
+    ]);
+    Ok(candle_core::safetensors::save(&tensors, file)?)
+}

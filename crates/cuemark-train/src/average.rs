@@ -1,0 +1,101 @@
+//! Averaged weights (EMA): some recipes judge and keep a slow average of the weights instead of the weights themselves.
+
+use std::collections::HashMap;
+
+use cuemark_tensor::{Params, Tensor};
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+
+/// How weights are averaged, once after every epoch: `average = decay · average + (1 - decay) · weights`, from the first weights on.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Averaging {
+    /// What stays of the average, 0 to 1.
+    pub decay: f64,
+}
+
+/// What the names of averaged weights begin with in a checkpoint.
+const PREFIX: &str = "average.";
+
+/// The average of one network's weights, buffers included.
+pub(crate) struct Average {
+    decay: f64,
+    tensors: Vec<(String, Tensor)>,
+}
+
+impl Average {
+    /// Takes up the average that `saved` holds, or begins one at the present weights.
+    pub(crate) fn begin(averaging: Averaging, params: &Params, saved: &HashMap<String, Tensor>) -> Result<Self> {
+        let mut tensors = Vec::new();
+        for (name, var) in params.vars() {
+            let tensor = match saved.get(&format!("{PREFIX}{name}")) {
+                Some(tensor) => tensor.clone(),
+                // A copy: optimisers step weights in place.
+                None => var.as_tensor().copy()?,
+            };
+            tensors.push((name, tensor));
+        }
+        Ok(Self { decay: averaging.decay, tensors })
+    }
+
+    /// Moves the average towards the present weights.
+    pub(crate) fn update(&mut self, params: &Params) -> Result<()> {
+        for (name, average) in &mut self.tensors {
+            let Some(var) = params.var(name) else { continue };
+            let kept = (&*average * self.decay)?;
+            *average = (kept + (var.as_tensor().detach() * (1.0 - self.decay))?)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the average in the place of the weights and the weights in its own; a second call undoes the first.
+    pub(crate) fn exchange(&mut self, params: &Params) -> Result<()> {
+        for (name, average) in &mut self.tensors {
+            let Some(var) = params.var(name) else { continue };
+            let weights = var.as_tensor().copy()?;
+            var.set(average)?;
+            *average = weights;
+        }
+        Ok(())
+    }
+
+    /// What a checkpoint keeps of it.
+    pub(crate) fn state(&self) -> impl Iterator<Item = (String, Tensor)> + '_ {
+        self.tensors.iter().map(|(name, tensor)| (format!("{PREFIX}{name}"), tensor.clone()))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)] // a test may panic
+mod tests {
+    use cuemark_tensor::Device;
+
+    use super::*;
+
+    fn value(params: &Params) -> f32 {
+        params.var("w").unwrap().as_tensor().to_vec1::<f32>().unwrap()[0]
+    }
+
+    #[test]
+    fn the_average_follows_slowly_and_two_exchanges_change_nothing() {
+        let params = Params::seeded(0, &Device::Cpu);
+        params.builder().get(1, "w").unwrap();
+        let set = |to: f32| params.var("w").unwrap().set(&Tensor::new(&[to], &Device::Cpu).unwrap()).unwrap();
+        set(8.0);
+        let mut average = Average::begin(Averaging { decay: 0.75 }, &params, &HashMap::new()).unwrap();
+        set(4.0);
+        average.update(&params).unwrap();
+        set(0.0);
+        average.update(&params).unwrap();
+        // 8, then 0.75 · 8 + 0.25 · 4 = 7, then 0.75 · 7 = 5.25.
+        average.exchange(&params).unwrap();
+        assert_eq!(value(&params), 5.25);
+        average.exchange(&params).unwrap();
+        assert_eq!(value(&params), 0.0);
+        let saved: HashMap<String, Tensor> = average.state().collect();
+        let mut again = Average::begin(Averaging { decay: 0.75 }, &params, &saved).unwrap();
+        again.exchange(&params).unwrap();
+        assert_eq!(value(&params), 5.25, "a resumed run goes on with the average it had");
+    }
+}

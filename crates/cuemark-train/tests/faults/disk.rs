@@ -1,0 +1,250 @@
+//! The real files, which fail when they are told to, and a record of what a power cut would leave of them.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_core::Rng;
+use cuemark_formats::files::{Files, OpenFile, RealFiles};
+
+/// What happens at the n-th operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It fails with this number of an error.
+    Errno(i32),
+    /// Half of what should be written is.
+    Short,
+    /// Nothing works from there on; see [`TestFiles::after_power_cut`].
+    PowerCut,
+}
+
+/// Ways in which what writes may be broken on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// Not at all.
+    No,
+    /// Waiting for a file does not wait.
+    FilesAreNotSynced,
+}
+
+/// Files below one folder. Clones are the same files.
+#[derive(Debug, Clone)]
+pub(crate) struct TestFiles(Arc<Mutex<World>>);
+
+#[derive(Debug)]
+struct World {
+    /// What is in each file, and how much of it is on disk.
+    files: Vec<(Vec<u8>, usize)>,
+    names: BTreeMap<Utf8PathBuf, usize>,
+    /// The names that are on disk, and what was done to them since, in order.
+    durable: BTreeMap<Utf8PathBuf, usize>,
+    pending: Vec<(Utf8PathBuf, Option<usize>)>,
+    operations: usize,
+    plan: Option<(usize, Fault)>,
+    is_off: bool,
+    broken: Broken,
+}
+
+impl TestFiles {
+    /// Everything below `folder` is there and on disk.
+    pub(crate) fn of(folder: &Utf8Path, plan: Option<(usize, Fault)>, broken: Broken) -> Self {
+        let mut world = World {
+            files: Vec::new(),
+            names: BTreeMap::new(),
+            durable: BTreeMap::new(),
+            pending: Vec::new(),
+            operations: 0,
+            plan,
+            is_off: false,
+            broken,
+        };
+        for path in files_below(folder) {
+            let bytes = std::fs::read(&path).unwrap();
+            world.names.insert(path, world.files.len());
+            world.files.push((bytes.clone(), bytes.len()));
+        }
+        world.durable = world.names.clone();
+        Self(Arc::new(Mutex::new(world)))
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap()
+    }
+
+    /// Operations so far.
+    pub(crate) fn operations(&self) -> usize {
+        self.world().operations
+    }
+
+    /// Writes into `to` what is below `folder` after the power has come back: what was waited for, and a part of the rest that
+    /// `seed` chooses. 0 keeps nothing of the rest and 1 all of it.
+    pub(crate) fn after_power_cut(&self, seed: u64, folder: &Utf8Path, to: &Utf8Path) {
+        let world = self.world();
+        let mut rng = Rng::stream(seed, "power cut");
+        let mut part = |most: usize| match seed {
+            0 => 0,
+            1 => most,
+            _ => rng.below(most + 1),
+        };
+        // Journals keep the order of names.
+        let kept = part(world.pending.len());
+        let mut names = world.durable.clone();
+        for (path, number) in &world.pending[..kept] {
+            match number {
+                Some(number) => names.insert(path.clone(), *number),
+                None => names.remove(path),
+            };
+        }
+        for (path, number) in names {
+            let (bytes, durable) = &world.files[number];
+            // Of what nobody waited for, the length may be there without the bytes.
+            let (length, there) = (part(bytes.len() - durable), part(bytes.len() - durable));
+            let mut left = bytes[..durable + there.min(length)].to_vec();
+            left.resize(durable + length, 0);
+            let path = to.join(path.strip_prefix(folder).unwrap());
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, left).unwrap();
+        }
+    }
+
+    /// Counts an operation; what is to happen at it.
+    fn step(&self) -> io::Result<(MutexGuard<'_, World>, Option<Fault>)> {
+        let mut world = self.world();
+        if world.is_off {
+            return Err(io::Error::other("the power is cut"));
+        }
+        world.operations += 1;
+        let fault = world.plan.filter(|(at, _)| *at == world.operations).map(|(_, fault)| fault);
+        match fault {
+            Some(Fault::Errno(number)) => return Err(io::Error::from_raw_os_error(number)),
+            Some(Fault::PowerCut) => world.is_off = true,
+            Some(Fault::Short) | None => {}
+        }
+        Ok((world, fault))
+    }
+}
+
+impl World {
+    fn name(&mut self, path: &Utf8Path, number: Option<usize>) {
+        match number {
+            Some(number) => self.names.insert(path.to_owned(), number),
+            None => self.names.remove(path),
+        };
+        self.pending.push((path.to_owned(), number));
+    }
+
+    fn ends(&self) -> io::Result<()> {
+        if self.is_off { Err(io::Error::other("the power is cut")) } else { Ok(()) }
+    }
+}
+
+struct Open {
+    real: Box<dyn OpenFile>,
+    files: TestFiles,
+    number: usize,
+}
+
+impl Files for TestFiles {
+    fn create(&self, path: &Utf8Path) -> io::Result<Box<dyn OpenFile>> {
+        let (mut world, _) = self.step()?;
+        let real = RealFiles.create(path)?;
+        let number = world.files.len();
+        world.files.push((Vec::new(), 0));
+        world.name(path, Some(number));
+        world.ends()?;
+        Ok(Box::new(Open { real, files: self.clone(), number }))
+    }
+
+    fn append(&self, path: &Utf8Path) -> io::Result<Box<dyn OpenFile>> {
+        let (mut world, _) = self.step()?;
+        let real = RealFiles.append(path)?;
+        let number = match world.names.get(path).copied() {
+            Some(number) => number,
+            None => {
+                world.files.push((Vec::new(), 0));
+                let number = world.files.len() - 1;
+                world.name(path, Some(number));
+                number
+            }
+        };
+        world.ends()?;
+        Ok(Box::new(Open { real, files: self.clone(), number }))
+    }
+
+    fn rename(&self, from: &Utf8Path, to: &Utf8Path) -> io::Result<()> {
+        let (mut world, _) = self.step()?;
+        RealFiles.rename(from, to)?;
+        let number = world.names[from];
+        world.name(to, Some(number));
+        world.name(from, None);
+        world.ends()
+    }
+
+    fn remove(&self, path: &Utf8Path) -> io::Result<()> {
+        let (mut world, _) = self.step()?;
+        RealFiles.remove(path)?;
+        world.name(path, None);
+        world.ends()
+    }
+
+    fn make_folder(&self, folder: &Utf8Path) -> io::Result<()> {
+        let (world, _) = self.step()?;
+        RealFiles.make_folder(folder)?;
+        world.ends()
+    }
+
+    fn sync_folder(&self, folder: &Utf8Path) -> io::Result<()> {
+        let (mut world, fault) = self.step()?;
+        if fault == Some(Fault::PowerCut) {
+            return world.ends();
+        }
+        // Only the names in this very folder.
+        let (here, elsewhere) =
+            std::mem::take(&mut world.pending).into_iter().partition(|(path, _)| path.parent() == Some(folder));
+        world.pending = elsewhere;
+        let here: Vec<(Utf8PathBuf, Option<usize>)> = here;
+        for (path, number) in here {
+            match number {
+                Some(number) => world.durable.insert(path, number),
+                None => world.durable.remove(&path),
+            };
+        }
+        Ok(())
+    }
+}
+
+impl Write for Open {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (mut world, fault) = self.files.step()?;
+        let count = if fault == Some(Fault::Short) { bytes.len().div_ceil(2) } else { bytes.len() };
+        self.real.write_all(&bytes[..count])?;
+        world.files[self.number].0.extend(&bytes[..count]);
+        world.ends()?;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl OpenFile for Open {
+    fn sync(&mut self) -> io::Result<()> {
+        let (mut world, fault) = self.files.step()?;
+        if fault == Some(Fault::PowerCut) {
+            return world.ends();
+        }
+        if world.broken != Broken::FilesAreNotSynced {
+            let file = &mut world.files[self.number];
+            file.1 = file.0.len();
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn files_below(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let Ok(entries) = folder.read_dir_utf8() else { return Vec::new() };
+    let paths = entries.map(|entry| entry.unwrap().into_path());
+    paths.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
+}

@@ -1,0 +1,147 @@
+//! A study that was read and whose cells are known: its steps one by one.
+
+use std::process::Command;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_bench::leaderboard::{AboutDataset, RunResult, RunsFile};
+use cuemark_bench::matrix::{Account, Expanded, MatrixFile, RunOptions, State, prepare, run};
+use cuemark_bench::report::{Report, ReportOptions, read_runs};
+use cuemark_core::text::thousands;
+use cuemark_core::{Progress, whole_message};
+use cuemark_formats::Overwrite;
+
+use super::cell::FillCell;
+use super::run::StudySettings;
+use crate::Result;
+
+/// A matrix, and what it comes to on this machine. [`RunStudy::run`](super::RunStudy::run) takes its steps in order.
+#[derive(Debug, Clone)]
+pub struct Study {
+    /// The matrix, made small where that was asked for.
+    pub matrix: MatrixFile,
+    /// Its cells, what has to be made for them, and what is left out.
+    pub expanded: Expanded,
+    /// Its folder.
+    pub out: Utf8PathBuf,
+    pub(super) settings: StudySettings,
+    pub(super) program: Utf8PathBuf,
+}
+
+/// What a study leaves beside its cells.
+#[derive(Debug, Clone)]
+pub struct WrittenStudy {
+    /// The figures of every finished cell: `results.json`.
+    pub figures: RunsFile,
+    /// The report, when it could be written.
+    pub report: Option<Utf8PathBuf>,
+    /// Whether everything could be written.
+    pub whole: bool,
+}
+
+impl Study {
+    /// Makes the data that the matrix brings itself; what is there already is kept.
+    ///
+    /// # Errors
+    /// When it cannot be made, or it was stopped.
+    pub fn prepare(&self, progress: &Progress) -> Result<()> {
+        Ok(prepare(&self.expanded.made, progress)?)
+    }
+
+    /// Fills the cells that are not done, each in a process of its own; what became of every one.
+    ///
+    /// # Errors
+    /// When the matrix's folder cannot be written or holds notes that are not ours.
+    pub fn fill(&self, progress: &Progress) -> Result<Account> {
+        #[expect(clippy::result_large_err, reason = "the matrix's own error; a cell is launched seldom")]
+        let launch = |folder: &Utf8Path, threads: usize| {
+            let job =
+                FillCell { device: self.settings.device.clone(), force: self.settings.force, ..FillCell::new(folder) };
+            let mut command = Command::new(&self.program);
+            command.args(["bench", "--cell", job.write()?.as_str()]);
+            command.env("RAYON_NUM_THREADS", threads.to_string());
+            Ok(command)
+        };
+        let options = RunOptions {
+            name: &self.matrix.name,
+            out: &self.out,
+            jobs: self.settings.jobs.map(usize::from).or(self.matrix.jobs),
+            memory: self.settings.memory,
+            launch: &launch,
+        };
+        Ok(run(&self.expanded, &options, progress)?)
+    }
+
+    /// Every finished cell's figures; a cell whose files were damaged is said and left out.
+    pub fn figures(&self, progress: &Progress) -> RunsFile {
+        let mut results = Vec::new();
+        for cell in &self.expanded.cells {
+            match RunResult::of_cell(cell, &self.out.join("cells").join(&cell.name)) {
+                Ok(result) => results.extend(result),
+                Err(error) => {
+                    progress.say(format!("{}: its results cannot be read: {}", cell.name, whole_message(&error)));
+                }
+            }
+        }
+        let mut file = RunsFile::new(&self.matrix.name, today(), results);
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+        file.machine = format!("{cores} cores, {} {}", std::env::consts::OS, std::env::consts::ARCH);
+        for (entry, world) in self.matrix.dataset.iter().filter_map(|entry| Some((entry, entry.filmed()?))) {
+            let (videos, bias, seed) = (thousands(world.videos), world.bias, world.seed);
+            let about = format!("built-in world, {videos} videos, bias {bias}, seed {seed}");
+            file.datasets.insert(entry.label(), AboutDataset { about });
+        }
+        file
+    }
+
+    /// Writes `results.json` and the report. On a full disk that fails, is said, and is no reason to keep the account back.
+    pub fn write(&self, account: &Account, progress: &Progress) -> WrittenStudy {
+        let figures = self.figures(progress);
+        let mut whole = true;
+        let mut failed = |what: &str, error: &dyn std::error::Error| {
+            progress.say(format!("{what} could not be written: {}", whole_message(error)));
+            whole = false;
+        };
+        if let Err(error) = figures.write(&self.out.join("results.json"), Overwrite::Force) {
+            failed("results.json", &error);
+        }
+        let report = self.write_report(account).unwrap_or_else(|error| {
+            failed("the report", &error);
+            None
+        });
+        WrittenStudy { figures, report, whole }
+    }
+
+    /// Writes the report over all finished cells; where it is, or `None` when no cell is finished.
+    fn write_report(&self, account: &Account) -> Result<Option<Utf8PathBuf>> {
+        let done = |state: State| matches!(state, State::Done | State::Before);
+        let finished = account.cells.iter().filter(|cell| done(cell.state));
+        let folders: Vec<Utf8PathBuf> = finished.map(|cell| self.out.join("cells").join(&cell.cell)).collect();
+        if folders.is_empty() {
+            return Ok(None);
+        }
+        let mut notes = vec![format!("{}: {}", self.matrix.name, account.summary())];
+        let failed = account.cells.iter().filter(|cell| cell.state == State::Failed);
+        notes.extend(failed.map(|cell| format!("{} failed: {}", cell.cell, cell.why.as_deref().unwrap_or_default())));
+        let absent = self.expanded.absent.iter();
+        notes.extend(absent.map(|absent| format!("{} was left out: {}", absent.what, absent.why)));
+        let options = ReportOptions { title: self.matrix.about.clone(), notes, ..ReportOptions::default() };
+        let folder = self.out.join("report");
+        Report::of(read_runs(&folders)?, options)?.write(&folder, Overwrite::Force)?;
+        Ok(Some(folder.join("report.html")))
+    }
+}
+
+/// The day in UTC, `2026-11-15`.
+fn today() -> String {
+    time::OffsetDateTime::now_utc().date().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn today_is_a_day() {
+        let today = super::today();
+        assert_eq!(today.len(), 10);
+        assert!(today.as_str() > "2026-01-01", "{today}");
+    }
+}
