@@ -1,9 +1,10 @@
-//! The one entry point for chores: `cargo xtask test`, `bench NAME`, `verify NAME`, `stubs`, `leaderboard`.
+//! The one entry point for chores: `cargo xtask test`, `bench NAME`, `verify NAME`, `dist`, `stubs`, `leaderboard`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A chore talks to the terminal and to nothing else.
 
 mod bench;
 mod bias_study;
+mod dist;
 mod kills;
 mod machine;
 mod needs;
@@ -38,6 +39,10 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         ["test"] => test::run(),
         ["bench", name, options @ ..] => bench::run(name, &bench::Options::parse(options)?),
         ["rules"] => Ok(ExitCode::from(u8::from(!rules::check()?))),
+        ["build"] => chore(&["build", "--workspace", "--all-targets"]),
+        ["advisories"] => chore(&["deny", "check", "advisories"]),
+        ["dist", options @ ..] => dist::run(options),
+        ["package"] => test::package_alone(),
         ["stubs"] => package::write_stubs(),
         ["verify", name, options @ ..] => verify::run(name, options),
         ["leaderboard"] => leaderboard(),
@@ -53,8 +58,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
 fn leaderboard() -> Result<ExitCode> {
     // Built as the tests build it, so that nothing is compiled twice.
     let build = ["build", "--workspace", "--example", "leaderboard", test::FEATURES];
-    let built = process::watch(&mut process::cargo(&build))?;
-    if !built.ok {
+    if chore(&build)? != ExitCode::SUCCESS {
         return Ok(ExitCode::FAILURE);
     }
     let program = process::target_folder()?.join("debug/examples/leaderboard");
@@ -62,15 +66,26 @@ fn leaderboard() -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!made.ok)))
 }
 
+/// A command of cargo, watched.
+fn chore(arguments: &[&str]) -> Result<ExitCode> {
+    let done = process::watch(&mut process::cargo(arguments))?;
+    Ok(ExitCode::from(u8::from(!done.ok)))
+}
+
 fn help() -> String {
     let mut text = String::from("cargo xtask test\n    everything that must hold before a change lands\n");
-    text += "cargo xtask leaderboard\n    lay the table of results/runs/runs-*.json into README.md and write docs/findings.md\n";
+    text += "cargo xtask leaderboard\n    lay the table of results/runs/runs-*.json into results/world.md and write docs/findings.md\n";
+    text += "cargo xtask build\n    compile everything, for systems on which the suite does not run\n";
+    text += "cargo xtask rules\n    hold licences, sources and the table of crates to deny.toml and ARCHITECTURE.md\n";
+    text += "cargo xtask advisories\n    look dependencies up in the database of advisories (cargo-deny, network)\n";
+    text += "cargo xtask dist [--check]\n    the archive that people download; tried in an empty folder\n";
     for bench in bench::BENCHES {
         text += &format!("cargo xtask bench {} [--repeat N] [--record]\n    {}\n", bench.name, bench.about);
     }
     for check in verify::CHECKS {
         text += &format!("cargo xtask verify {}\n    {}\n", check.usage, check.about);
     }
+    text += "cargo xtask package\n    the part of `cargo xtask test` that is about the Python package, after a build of everything\n";
     text +=
         "cargo xtask stubs\n    write the type stubs of the Python package anew, after a change of its signatures\n";
     text

@@ -173,6 +173,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_readme_is_short_enough_to_be_finished() {
+        let readme = std::fs::read_to_string(workspace().join("README.md")).unwrap();
+        let (lines, words) = (readme.lines().count(), readme.split_whitespace().count());
+        assert!(lines <= 100 && words <= 450, "{lines} lines, {words} words");
+    }
+
+    #[test]
     fn one_side_of_an_or_is_enough_and_both_of_an_and_are_needed() {
         let allowed = BTreeSet::from(["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception"]);
         for fine in [

@@ -1,4 +1,4 @@
-//! Lays the table of `results/runs/runs-*.json` into `README.md` and writes `docs/findings.md`: what `cargo xtask leaderboard` runs.
+//! Lays the table of `results/runs/runs-*.json` into `results/world.md` and writes `docs/findings.md`: what `cargo xtask leaderboard` runs.
 
 use camino::Utf8Path;
 use cuemark_bench::findings::findings;
@@ -7,11 +7,11 @@ use cuemark_formats::{Overwrite, ReadError, Source, WholeFile};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = Utf8Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-    let readme = root.join("README.md");
-    let text = Source::new(&readme).text()?;
+    let tables = root.join("results/world.md");
+    let text = Source::new(&tables).text()?;
     let files = read_folder(&root.join("results/runs"))?;
     let fresh = laid_into(&text, &table(&files));
-    let fresh = fresh.ok_or_else(|| ReadError::file(&readme, "has no place for the leaderboard"))?;
-    WholeFile::write_all_to(readme, Overwrite::Force, fresh.as_bytes())?;
+    let fresh = fresh.ok_or_else(|| ReadError::file(&tables, "has no place for the leaderboard"))?;
+    WholeFile::write_all_to(tables, Overwrite::Force, fresh.as_bytes())?;
     Ok(WholeFile::write_all_to(root.join("docs/findings.md"), Overwrite::Force, findings(&files).as_bytes())?)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cuemark::{CheckedScoring, Note, RowsOf, ScoredLists, row_notes};
+use cuemark::{CheckedScoring, Note, RowsOf, ScoredLists, row_notes, truth_notes};
 use cuemark_core::{Predictions, Progress, QueryId, RowCounts, Split, Truth};
 use cuemark_formats::Source;
 use cuemark_metrics::{Answers, Bootstrap, Interval, Plan, Report};
@@ -93,17 +93,27 @@ pub(crate) fn evaluate<'py>(
         Some(_) => Vec::new(),
         None => vec![PredictionArgument::of(predictions, "predictions", &how)?],
     };
+    let (truth_source, answer_source) = (truth.source(), unread.first().and_then(PredictionArgument::source));
     let (split, mut read) = read_all(py, &audience, truth, unread)?;
     let given = match (&tables, read.pop()) {
         (Some(tables), _) => Given::InColumns(tables.lists(py)?),
         (None, Some(read)) => Given::Read(read.answering(&split.queries)?),
         (None, None) => return Err(Failure::argument("predictions", "nothing was read")),
     };
+    // Notes name what the numbers come from as the program does: the file, or the argument that stands for one.
+    let named = answer_source.as_ref().map_or("predictions", |source| source.path().as_str());
     let ScoredLists { plan, evaluation: found, notes: odd } =
-        score(py, &audience, &scoring, &split, given.answers(), strangers, "predictions")?;
-    let mut notes = row_notes("truth", &split.rows, RowsOf::Truth(reading.options().bad_rows));
-    notes.extend(row_notes("predictions", given.rows(), RowsOf::Predictions));
-    notes.extend(odd);
+        score(py, &audience, &scoring, &split, given.answers(), strangers, named)?;
+    let bad_rows = reading.options().bad_rows;
+    let mut notes = match &truth_source {
+        Some(source) => truth_notes(source, &split, bad_rows),
+        None => row_notes("truth", &split.rows, RowsOf::Truth(bad_rows)),
+    };
+    let of_predictions = row_notes(named, given.rows(), RowsOf::Predictions).into_iter().chain(odd);
+    notes.extend(of_predictions.map(|note| match &answer_source {
+        Some(source) => note.located(source),
+        None => note,
+    }));
     let evaluation = Evaluation {
         plan,
         found,

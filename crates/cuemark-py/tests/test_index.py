@@ -84,8 +84,8 @@ def test_an_index_tells_what_is_in_it(index: cuemark.Index, searched: Path, prog
 def test_what_is_wrong_is_said_as_the_program_says_it(index: cuemark.Index, searched: Path, program: Any, tmp_path: Path) -> None:
     stranded = tmp_path / "stranded"
     shutil.copytree(searched / "index", stranded)
-    manifest = (stranded / "index.json").read_text()
-    (stranded / "index.json").write_text(manifest.replace(str(searched / "run"), str(tmp_path / "gone")))
+    # It keeps what it needs of its run, so only without that is it stranded.
+    shutil.rmtree(stranded / "encoder")
     cases: list[tuple[Any, list[Any], type[Exception]]] = [
         (lambda: cuemark.Index(tmp_path), [tmp_path, "x"], OSError),
         (lambda: cuemark.Index(stranded), [stranded, "x"], ValueError),

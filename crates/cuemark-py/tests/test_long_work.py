@@ -153,5 +153,7 @@ def test_datasets_and_audits_tell_how_far_they_are(tmp_path: Path) -> None:
     told.clear()
     cuemark.split.audit(tmp_path / "made", progress=lambda *step: told.append(step))
     ends = {what: (done, total) for what, done, total in told}
-    assert list(ends) == ["reading", "auditing"]
-    assert all(done == total > 0 for done, total in ends.values())
+    # A phase that is over before anybody looks is not told; the last one always is, to its end.
+    assert list(ends)[-1] == "auditing" and set(ends) <= {"reading", "auditing"}
+    done, total = ends["auditing"]
+    assert done == total > 0

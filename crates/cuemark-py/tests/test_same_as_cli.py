@@ -76,7 +76,12 @@ def test_an_evaluation_of_random_files(seed: int, program: Any, tmp_path: Path) 
             assert told.stderr.splitlines()[-1 if caught.value.hint is None else -2] == f"error: {caught.value.message}"
             continue
         found = cuemark.evaluate(*forms, **options)
-        assert found.to_dict(90, resamples=50, seed=seed) == json.loads(told.stdout)
+        expected = json.loads(told.stdout)
+        if forms is not files:
+            # Records have no file: notes name the argument instead.
+            named = [note.replace(str(files[0]), "truth").replace(str(files[1]), "predictions") for note in expected["notes"]]
+            expected["notes"] = named
+        assert found.to_dict(90, resamples=50, seed=seed) == expected
 
 
 def test_columns_of_random_files_give_the_same_as_their_records() -> None:
@@ -93,7 +98,12 @@ def test_columns_of_random_files_give_the_same_as_their_records() -> None:
         listed = [a for a in answers if a["predictions"]]
         expected = cuemark.evaluate(truth, listed, metrics=METRICS[:6])
         found = cuemark.evaluate(table, columns, metrics=METRICS[:6])
-        assert found.to_dict() == expected.to_dict()
+        def without_places(evaluation: cuemark.Evaluation) -> dict[str, Any]:
+            # Columns have no lines that a note could name.
+            told = evaluation.to_dict()
+            return {**told, "notes": [note.split(" (first: ")[0] for note in told["notes"]]}
+
+        assert without_places(found) == without_places(expected)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -109,6 +119,8 @@ def test_a_comparison_of_random_files(seed: int, program: Any, tmp_path: Path) -
     found = cuemark.compare(*paths, metrics="mIoU,R@1,IoU=0.3", resamples=200, seed=seed)
     for name, figures in told["comparisons"].items():
         figures["interval"] = tuple(figures["interval"])
+        # Two files make one test of a metric, which Holm's correction leaves as it is.
+        assert figures.pop("p_corrected") == figures["p_value"]
         assert {field: getattr(found[name], field) for field in figures} == figures
 
 

@@ -100,4 +100,4 @@ pub use search::{
 pub use similarity::SimilarityBy;
 pub use study::{FillCell, RanStudy, RunStudy, Study, StudySettings, WrittenStudy};
 pub use train::{Train, TrainedRun};
-pub use truth_file::{TruthFile, TruthReading};
+pub use truth_file::{TruthFile, TruthReading, truth_notes};

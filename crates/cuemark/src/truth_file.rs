@@ -60,19 +60,24 @@ impl TruthFile {
         watched_source(&self.path, progress)
     }
 
-    /// What a reader of the numbers should know about what was read from `source`: rows that cannot be right, and fields
-    /// that are slips of the pen.
+    /// What a reader of the numbers should know about what was read from `source`.
     pub fn notes(&self, source: &Source, split: &Split) -> Vec<Note> {
-        let file = self.path.as_str();
-        let rows = row_notes(file, &split.rows, RowsOf::Truth(self.reading.bad_rows)).into_iter();
-        let slips = strange_keys(source, TRUTH_FIELDS).unwrap_or_default().into_iter().map(|strange| {
-            let StrangeKey { key, meant, count, line } = strange;
-            let lines = counted(count, "line has", "lines have");
-            let text = format!("{lines} an unknown field `{key}`, which was ignored; did you mean `{meant}`?");
-            Note { line: Some(line), ..Note::new(file, count, text) }
-        });
-        rows.chain(slips).map(|note| note.located(source)).collect()
+        truth_notes(source, split, self.reading.bad_rows)
     }
+}
+
+/// What a reader of the numbers should know about the truth that was read from `source`: rows that cannot be right, and
+/// fields that are slips of the pen.
+pub fn truth_notes(source: &Source, split: &Split, bad_rows: RowPolicy) -> Vec<Note> {
+    let file = source.path().as_str();
+    let rows = row_notes(file, &split.rows, RowsOf::Truth(bad_rows)).into_iter();
+    let slips = strange_keys(source, TRUTH_FIELDS).unwrap_or_default().into_iter().map(|strange| {
+        let StrangeKey { key, meant, count, line } = strange;
+        let lines = counted(count, "line has", "lines have");
+        let text = format!("{lines} an unknown field `{key}`, which was ignored; did you mean `{meant}`?");
+        Note { line: Some(line), ..Note::new(file, count, text) }
+    });
+    rows.chain(slips).map(|note| note.located(source)).collect()
 }
 
 /// Fields of truth files in JSON lines: ours and QVHighlights'.

@@ -87,6 +87,14 @@ impl PredictionArgument {
         Err(Failure::wrong_type(argument, format!("a `{}` is no predictions", type_name(object))).with_hint(hint))
     }
 
+    /// Where their rows lie: in a file, or in records under the argument's name. Columns and arrays have no lines.
+    pub(crate) fn source(&self) -> Option<Source> {
+        match self {
+            Self::Unread { source, .. } => Some(source.clone()),
+            _ => None,
+        }
+    }
+
     /// The file behind them, if there is one to wait for.
     pub(crate) fn file(&mut self) -> Option<&mut Source> {
         match self {

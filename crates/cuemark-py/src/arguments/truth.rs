@@ -66,6 +66,14 @@ impl TruthArgument {
         Err(Failure::wrong_type(argument, format!("a `{}` is no truth", type_name(object))).with_hint(hint))
     }
 
+    /// Where its rows lie: in a file, or in records under the argument's name. Columns and arrays have no lines.
+    pub(crate) fn source(&self) -> Option<Source> {
+        match self {
+            Self::Unread { source, .. } => Some(source.clone()),
+            _ => None,
+        }
+    }
+
     /// The file behind it, if there is one to wait for.
     pub(crate) fn file(&mut self) -> Option<&mut Source> {
         match self {
