@@ -6,6 +6,8 @@ mod bench;
 mod bias_study;
 mod dist;
 mod kills;
+#[cfg(test)]
+mod links;
 mod machine;
 mod needs;
 mod package;
