@@ -136,6 +136,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("bench", &["bench --list", "bench overall --quick"]),
     ("features info", &["features info store", "features info store --json"]),
+    ("features list", &["features list", "features list --dataset tvr --json"]),
+    (
+        "features check",
+        &[
+            "features check charades-i3d features/charades-i3d",
+            "features check tvr-i3d tvr_i3d_rgb600_avg_cl-1.5.h5 --json",
+        ],
+    ),
     ("features extract", &["features extract films/ --out store --encoder i3d", "features extract --help"]),
     ("features convert", &["features convert features.hdf5 --clip-length 1.0 --out store", "features convert --help"]),
     ("features compare", &["features compare store other", "features compare store other --json"]),

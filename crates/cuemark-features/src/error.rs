@@ -97,6 +97,14 @@ pub enum FeatureError {
         /// The cargo feature that brings the library.
         feature: &'static str,
     },
+    /// No published archive of features is called so.
+    #[error("no archive of features is called `{name}`")]
+    NoArchive {
+        /// What was asked for.
+        name: String,
+        /// The likest name there is.
+        nearest: Option<String>,
+    },
     /// The store has no such stream at all.
     #[error("`{folder}` has no stream `{stream}`; it has {present}")]
     NoStream {
@@ -166,6 +174,10 @@ impl Advise for FeatureError {
                 );
                 Some(build.into())
             }
+            Self::NoArchive { nearest, .. } => Some(match nearest {
+                Some(name) => Advice::nearest(name),
+                None => Advice::say("").run("features list").and(" names those there are"),
+            }),
             Self::NotFinite { .. } => Some("extract this video's features again".into()),
             Self::ClipLenByVideo { .. } | Self::NoStream { .. } | Self::Stopped(_) | Self::Unfit { .. } => None,
         }

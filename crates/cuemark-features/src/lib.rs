@@ -7,10 +7,11 @@
 //! Published features come in other layouts. [`open`] takes any of them ([`Layout`]) and hands out one [`FeatureSource`];
 //! [`convert`](convert()) makes a store of it, [`survey`](survey()) counts what is there, [`compare`](compare()) holds two
 //! against each other. [`resample`] and [`Normalise`] are the field's ways to bring rows to a number and a length, [`Pca`] to
-//! a width, [`Prefetch`] has the next videos ready. [`sight`] makes rows of the pixels of simple pictures, without weights.
+//! a width, [`ARCHIVES`] lists what is published, [`Prefetch`] has the next videos ready. [`sight`] makes rows of the pixels of simple pictures, without weights.
 //!
 //! [`tensor_file`] reads weights: named tensors of any shape in safetensors, PyTorch and pickled NumPy files.
 
+mod archives;
 mod array;
 mod compare;
 mod convert;
@@ -41,6 +42,7 @@ pub mod tensor_file;
 mod variant;
 mod writer;
 
+pub use archives::{ARCHIVES, Archive, ArchiveCheck, Row, find_archive};
 pub use compare::{Comparison, VideoComparison, compare};
 pub use convert::{ConvertOptions, ConvertReport, convert, sample_rows};
 pub use error::{FeatureError, Result};

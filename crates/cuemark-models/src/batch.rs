@@ -72,6 +72,8 @@ pub struct QueryBatch {
 pub struct Phrases {
     /// `[phrases, words]` numbers in the vocabulary, 0 padded.
     pub word_ids: Tensor,
+    /// `[phrases, words, width]` vectors of an encoder that stays as it is; `None` where the model makes its own.
+    pub words: Option<Tensor>,
     /// Number of real words of each.
     pub lengths: Vec<usize>,
     /// Number of phrases of each query.
@@ -86,6 +88,7 @@ impl Phrases {
         let index = Tensor::new(places.iter().map(|place| *place as u32).collect::<Vec<_>>(), self.word_ids.device())?;
         Ok(Self {
             word_ids: self.word_ids.contiguous()?.index_select(&index, 0)?,
+            words: self.words.as_ref().map(|words| words.contiguous()?.index_select(&index, 0)).transpose()?,
             lengths: places.iter().map(|place| self.lengths[*place]).collect(),
             per_query: rows.iter().map(|row| self.per_query[*row]).collect(),
         })
@@ -249,7 +252,11 @@ impl QueryBatch {
     /// When the device has no room.
     pub fn to_device(&self, device: &Device) -> Result<Self> {
         let phrases = match &self.phrases {
-            Some(phrases) => Some(Phrases { word_ids: phrases.word_ids.to_device(device)?, ..phrases.clone() }),
+            Some(phrases) => Some(Phrases {
+                word_ids: phrases.word_ids.to_device(device)?,
+                words: phrases.words.as_ref().map(|words| words.to_device(device)).transpose()?,
+                ..phrases.clone()
+            }),
             None => None,
         };
         Ok(Self {

@@ -28,6 +28,6 @@ pub use corpus::{Ask, Found, FoundMoment, VideoScore, find};
 pub use error::{ModelError, Result};
 pub use joint::{ClipLabels, ClipPairs, ClipStretch, JointTargets, JointTruth, RatedClip};
 pub use model::{
-    Answer, Answers, BatchBy, BiEncoder, Code, Corpus, Given, HardNegatives, Input, Loss, Model, Moments, Proposal,
-    Text, suppress,
+    Answer, Answers, BatchBy, BiEncoder, Code, Corpus, Given, Grid, HardNegatives, Input, Loss, Model, Moments,
+    Proposal, Text, suppress,
 };

@@ -5,6 +5,7 @@ use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
 use cuemark_tensor::{Pass, Tensor};
 
+use crate::layers::TokenVectors;
 use crate::{Batch, QueryBatch, Result, VideoBatch};
 
 /// A method that finds the moment a sentence describes.
@@ -34,6 +35,11 @@ pub trait Model: Send + Sync {
 
     /// The overlap above which the worse of two proposals is dropped; `None` keeps them all.
     fn nms(&self) -> Option<f64> {
+        None
+    }
+
+    /// The grid whose cells all proposals are, when they are: suppression then counts clips, where fractions would round.
+    fn grid(&self) -> Option<Grid> {
         None
     }
 
@@ -167,14 +173,43 @@ pub struct Proposal {
     pub score: f32,
 }
 
-/// Walks `ranked` from the best and keeps what overlaps no kept one by more than `threshold`, at most `limit`.
-pub fn suppress(ranked: &[Proposal], threshold: f64, limit: usize) -> Vec<Proposal> {
+/// A video in so many clips of one length: what the spans of some models begin and end between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grid {
+    /// Number of clips.
+    pub clips: usize,
+}
+
+impl Grid {
+    /// Overlap of two spans that begin and end between clips, counted in clips: two that share one of two clips overlap by one half
+    /// exactly, wherever they lie.
+    ///
+    /// ```
+    /// use cuemark_core::NormSpan;
+    /// use cuemark_models::Grid;
+    /// let cell = |start: f64, end: f64| NormSpan::new(start / 14.0, end / 14.0).unwrap();
+    /// let (a, b) = (cell(0.0, 5.0), cell(2.0, 6.0)); // three clips of six
+    /// assert_eq!(Grid { clips: 14 }.iou(a, b), 0.5);
+    /// assert!(a.iou_hull(b) > 0.5); // fractions round
+    /// ```
+    pub fn iou(self, a: NormSpan, b: NormSpan) -> f64 {
+        let clip = |fraction: f64| (fraction * self.clips as f64).round() as i64;
+        let ([a, c], [b, d]) = ([clip(a.start()), clip(a.end())], [clip(b.start()), clip(b.end())]);
+        let (shared, hull) = ((c.min(d) - a.max(b)).max(0), c.max(d) - a.min(b));
+        if hull > 0 { shared as f64 / hull as f64 } else { 0.0 }
+    }
+}
+
+/// Walks `ranked` from the best and keeps what overlaps no kept one by more than `threshold`, at most `limit`. Cells of a `grid`
+/// overlap as their clips do.
+pub fn suppress(ranked: &[Proposal], threshold: f64, limit: usize, grid: Option<Grid>) -> Vec<Proposal> {
+    let overlap = |a: NormSpan, b: NormSpan| grid.map_or_else(|| a.iou_hull(b), |grid| grid.iou(a, b));
     let mut kept: Vec<Proposal> = Vec::new();
     for proposal in ranked {
         if kept.len() == limit {
             break;
         }
-        if kept.iter().all(|earlier| earlier.span.iou_hull(proposal.span) <= threshold) {
+        if kept.iter().all(|earlier| overlap(earlier.span, proposal.span) <= threshold) {
             kept.push(*proposal);
         }
     }
@@ -211,6 +246,8 @@ impl From<Tensor> for Loss {
 pub struct Input {
     /// What is done to each feature row first.
     pub normalise: Normalise,
+    /// What is done instead to rows that stand for words, those of queries and subtitles; `None`: the same.
+    pub normalise_words: Option<Normalise>,
     /// How the rows are brought to the model's length.
     pub resample: Resample,
     /// What is read of a query.
@@ -238,6 +275,7 @@ impl Input {
     pub fn pairs(clips: usize) -> Self {
         Self {
             normalise: Normalise::L2,
+            normalise_words: None,
             resample: Resample::MeanBins { rows: clips },
             text: Text::Words,
             batch_by: BatchBy::Pairs,
@@ -292,6 +330,8 @@ pub struct Given {
     pub words: usize,
     /// Number of words in the vocabulary, padding included.
     pub vocabulary: usize,
+    /// Who turns tokens into vectors, for models that read tokens.
+    pub tokens: TokenVectors,
     /// Word vectors of the most frequent verbs of the training queries, most frequent first, `[verbs, words]`.
     pub verbs: Option<Tensor>,
 }
@@ -299,6 +339,35 @@ pub struct Given {
 impl Given {
     /// Widths alone.
     pub fn widths(visual: usize, words: usize, vocabulary: usize) -> Self {
-        Self { visual, subtitle: 0, audio: 0, words, vocabulary, verbs: None }
+        Self { visual, subtitle: 0, audio: 0, words, vocabulary, tokens: TokenVectors::Own, verbs: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every pair of cells that overlap by exactly one half, on the grids of the published sizes: `<=` keeps both.
+    #[test]
+    fn cells_that_overlap_by_the_threshold_exactly_are_both_kept() {
+        let mut rounded = 0;
+        for clips in [14, 16, 28, 48] {
+            let cells = |first: usize| (first + 1..=clips).map(move |end| (first, end));
+            let cells: Vec<(usize, usize)> = (0..clips).flat_map(cells).collect();
+            let proposal = |(start, end): (usize, usize), score: f32| {
+                let span = NormSpan::new(start as f64 / clips as f64, end as f64 / clips as f64).unwrap();
+                Proposal { span, score }
+            };
+            for a in &cells {
+                for b in &cells {
+                    let (shared, hull) = (a.1.min(b.1).saturating_sub(a.0.max(b.0)), a.1.max(b.1) - a.0.min(b.0));
+                    let ranked = [proposal(*a, 0.9), proposal(*b, 0.8)];
+                    let kept = suppress(&ranked, 0.5, 2, Some(Grid { clips })).len();
+                    assert_eq!(kept, if 2 * shared <= hull { 2 } else { 1 }, "{a:?} {b:?} of {clips}");
+                    rounded += usize::from(2 * shared == hull && suppress(&ranked, 0.5, 2, None).len() == 1);
+                }
+            }
+        }
+        assert!(rounded > 0, "fractions would have done");
     }
 }

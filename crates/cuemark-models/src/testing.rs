@@ -5,7 +5,7 @@ use cuemark_core::{NormSpan, QueryId, Rng, VideoId};
 use cuemark_tensor::{DType, Device, Params, Pass, Tensor, VarBuilder};
 
 use crate::layers::detr::DetrSize;
-use crate::layers::real_steps;
+use crate::layers::{TokenVectors, real_steps};
 use crate::{Answers, Batch, ClipLabels, Given, Model, Proposal, QueryBatch, RatedClip, Result, Targets, VideoBatch};
 
 /// Sizes of a toy batch: small enough for a test, different enough from each other that a mixed-up axis shows.
@@ -34,6 +34,7 @@ impl Toy {
             audio: 0,
             words: self.width,
             vocabulary: self.vocabulary,
+            tokens: TokenVectors::Own,
             verbs: None,
         }
     }

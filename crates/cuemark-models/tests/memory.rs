@@ -48,7 +48,7 @@ fn answering_more_queries_takes_no_more_memory() {
         for query in 0..QUERIES * LOOKS {
             let batch = Draw { input: &input, given: &given, size: 1, per_video: 1 }.batch(query as u64).unwrap();
             let proposals = model.propose(&batch).unwrap();
-            assert!(!suppress(&proposals[0], 1.0, 5).is_empty(), "{}", card.name);
+            assert!(!suppress(&proposals[0], 1.0, 5, None).is_empty(), "{}", card.name);
             if (query + 1).is_multiple_of(QUERIES) {
                 looks.push(held().unwrap());
             }

@@ -11,12 +11,14 @@ use crate::examples::{Example, Examples};
 use crate::footage::{Clips, Footage};
 use crate::highlights::joint_targets;
 use crate::negatives::Candidates;
+use crate::query_features::QueryFeatures;
 use crate::similar::Similar;
 
 /// Makes batches of one split for one model. Everything is made on the CPU; [`Batch::to_device`] moves it.
 pub(crate) struct Batches {
     pub(crate) examples: Examples,
     pub(crate) footage: Arc<Footage>,
+    pub(crate) queries: Arc<QueryFeatures>,
     pub(crate) input: Input,
     /// How alike training queries and videos are, for models that ask for it.
     pub(crate) similar: Option<Similar>,
@@ -53,7 +55,7 @@ impl Batches {
         }
         Ok(Batch {
             videos: video_batch(ids, &clips)?,
-            queries: self.footage.with_query_features(query_batch(&list, of_query)?)?,
+            queries: self.queries.fill(query_batch(&list, of_query)?)?,
             targets,
             other_videos,
             similarity,
@@ -137,7 +139,8 @@ pub(crate) fn query_batch(list: &[&Example], of_query: Vec<usize>) -> Result<Que
     } else {
         let all: Vec<&[u32]> = list.iter().flat_map(|example| example.phrases.iter().map(Vec::as_slice)).collect();
         let (word_ids, lengths) = padded(&all)?;
-        Some(Phrases { word_ids, lengths, per_query: list.iter().map(|example| example.phrases.len()).collect() })
+        let per_query = list.iter().map(|example| example.phrases.len()).collect();
+        Some(Phrases { word_ids, words: None, lengths, per_query })
     };
     Ok(QueryBatch {
         ids: list.iter().map(|example| example.query.clone()).collect(),
@@ -254,6 +257,7 @@ mod tests {
         );
         let data = RunFile::from_table("run.toml", run.parse().unwrap(), &[]).unwrap().data;
         let footage = Arc::new(Footage::open(&data, Durations::default()).unwrap());
+        let queries = Arc::new(QueryFeatures::open(&data, None).unwrap());
         let targets = |spans: bool| {
             let batches = Batches {
                 examples: Examples {
@@ -263,6 +267,7 @@ mod tests {
                     out_of_reach: OutOfReach::default(),
                 },
                 footage: Arc::clone(&footage),
+                queries: Arc::clone(&queries),
                 input: Input { spans, ..Input::pairs(4) },
                 similar: None,
                 answering: vec![vec![0]],

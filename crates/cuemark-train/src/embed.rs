@@ -6,11 +6,11 @@ use std::sync::OnceLock;
 use cuemark_core::{Advice, ClipLen, Query, QueryId, Span, VideoId};
 use cuemark_features::{Features, Recipe};
 use cuemark_models::{BiEncoder, Input, VideoBatch};
-use cuemark_tensor::{Device, Tensor};
+use cuemark_tensor::{Device, Pass, Tensor};
 use cuemark_text::Vocabulary;
 
 use crate::batches::{query_batch, video_batch};
-use crate::examples::Example;
+use crate::examples::{Example, Numbers};
 use crate::footage::{Clips, Footage};
 use crate::kept::Known;
 use crate::text::Reader;
@@ -62,7 +62,7 @@ impl Embedder {
         }
         let input = trained.model.input();
         if let Some(known) = Known::read(folder)? {
-            let reader = Reader::of_roles(&input, known.roles);
+            let reader = Reader::of_roles(&input, known.roles, trained.text.clone());
             let (recipe, window, footage) = (known.recipe, known.window, OnceLock::new());
             return Self { trained, reader, input, footage, recipe, width: 0, window }.measured();
         }
@@ -156,13 +156,13 @@ impl Embedder {
         for sentence in sentences {
             let query = Query { id: QueryId::new("q"), text: (*sentence).to_owned() };
             let read = self.reader.read(&query)?;
-            let numbers = |words: &[String]| self.reader.numbers(words, &self.trained.vocabulary);
+            let numbers = Numbers::of(&read, &self.reader, &self.trained.vocabulary)?;
             let example = Example {
                 query: query.id,
                 truth: 0,
                 video: 0,
-                words: numbers(&read.words),
-                phrases: read.phrases.iter().map(|range| numbers(&read.words[range.clone()])).collect(),
+                words: numbers.words,
+                phrases: numbers.phrases,
                 said: read.words.len(),
                 parse: read.parse,
                 span: None,
@@ -170,7 +170,7 @@ impl Embedder {
                 windows: Vec::new(),
                 rated: None,
             };
-            let queries = self.trained.ready_queries(&query_batch(&[&example], vec![0])?)?;
+            let queries = self.trained.ready_queries(&query_batch(&[&example], vec![0])?, &Pass::answering())?;
             all.extend(rows(&self.bi_encoder()?.embed_queries(&queries)?)?);
         }
         Ok(all)

@@ -3,6 +3,7 @@
 use camino::Utf8PathBuf;
 use cuemark_core::{Advice, Advise, Stopped};
 use cuemark_data::DataError;
+use cuemark_encoders::EncodeError;
 use cuemark_features::FeatureError;
 use cuemark_formats::ReadError;
 use cuemark_metrics::EvalError;
@@ -77,6 +78,9 @@ pub enum TrainError {
     /// From the feature stores.
     #[error(transparent)]
     Features(#[from] FeatureError),
+    /// From a published text encoder.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
     /// From the evaluator.
     #[error(transparent)]
     Eval(#[from] EvalError),
@@ -118,6 +122,7 @@ impl Advise for TrainError {
             Self::Stopped(_) => None,
             Self::Data(error) => error.advice(),
             Self::Features(error) => error.advice(),
+            Self::Encode(error) => error.advice(),
             Self::Eval(error) => error.advice(),
             Self::Model(error) => error.advice(),
             Self::Text(error) => error.advice(),

@@ -90,9 +90,10 @@ impl Examples {
         let mut places: FxHashMap<VideoId, usize> = FxHashMap::default();
         for (position, truth) in split.queries.iter().enumerate() {
             let read = reader.read(&truth.query)?;
+            let numbers = Numbers::of(&read, reader, vocabulary)?;
             for (video, span, relevance) in moments(truth) {
                 let place = examples.place(&mut places, &video);
-                examples.push(example(truth, position, place, span, relevance, &read, reader, vocabulary));
+                examples.push(example(truth, position, place, span, relevance, &read, &numbers));
             }
         }
         Ok(examples)
@@ -110,9 +111,10 @@ impl Examples {
         let mut places: FxHashMap<VideoId, usize> = FxHashMap::default();
         for (position, truth) in split.queries.iter().enumerate() {
             let read = reader.read(&truth.query)?;
+            let numbers = Numbers::of(&read, reader, vocabulary)?;
             for video in asked(truth)? {
                 let place = examples.place(&mut places, &video);
-                examples.push(example(truth, position, place, None, 1.0, &read, reader, vocabulary));
+                examples.push(example(truth, position, place, None, 1.0, &read, &numbers));
             }
         }
         Ok(examples)
@@ -270,7 +272,18 @@ fn similarities(truth: &Truth) -> Option<Vec<f32>> {
     fields.iter().map(of).collect()
 }
 
-#[allow(clippy::too_many_arguments)] // one call, and a struct for it would only repeat the names
+/// A query and its phrases as numbers.
+pub(crate) struct Numbers {
+    pub(crate) words: Vec<u32>,
+    pub(crate) phrases: Vec<Vec<u32>>,
+}
+
+impl Numbers {
+    pub(crate) fn of(read: &ReadQuery, reader: &Reader, vocabulary: &Vocabulary) -> Result<Self> {
+        Ok(Self { words: reader.sentence(read, vocabulary)?, phrases: reader.phrases(read, vocabulary)? })
+    }
+}
+
 fn example(
     truth: &Truth,
     position: usize,
@@ -278,17 +291,15 @@ fn example(
     span: Option<Span>,
     relevance: f32,
     read: &ReadQuery,
-    reader: &Reader,
-    vocabulary: &Vocabulary,
+    numbers: &Numbers,
 ) -> Example {
-    let phrase = |range: &std::ops::Range<usize>| reader.numbers(&read.words[range.clone()], vocabulary);
     Example {
         query: truth.query.id.clone(),
         truth: position,
         video,
-        words: reader.numbers(&read.words, vocabulary),
+        words: numbers.words.clone(),
         parse: read.parse.clone(),
-        phrases: read.phrases.iter().map(phrase).collect(),
+        phrases: numbers.phrases.clone(),
         span,
         relevance,
         windows: Vec::new(),

@@ -7,12 +7,9 @@ use cuemark_core::{ClipLen, VideoId};
 use cuemark_features::{
     Durations, FeatureSource, FeatureVariant, Features, Normalise, OpenOptions, Resample, RowTime, open,
 };
-use cuemark_models::QueryBatch;
-use cuemark_models::layers::real_steps;
-use cuemark_tensor::{DType, Device, Tensor};
+use cuemark_models::Input;
 use rustc_hash::FxHashMap;
 
-use crate::examples::{CutQueries, Examples};
 use crate::{DataConfig, Result, TrainError};
 
 /// What shuffled features are shuffled by: one order for every run, so that runs can be compared.
@@ -29,9 +26,9 @@ pub(crate) struct Footage {
     beside: Vec<String>,
     subtitles: Option<String>,
     audio: Option<String>,
-    /// The stream of word features, by query.
-    queries: Option<String>,
     normalise: Normalise,
+    /// What is done to subtitles instead.
+    normalise_words: Normalise,
     resample: Resample,
     variant: FeatureVariant,
     kept: Mutex<FxHashMap<(VideoId, Window), Arc<Clips>>>,
@@ -89,7 +86,7 @@ impl Footage {
         };
         let source = open(&data.features(), &options)?;
         source.origin(&data.stream)?;
-        for stream in data.beside.iter().chain(&data.subtitles).chain(&data.audio).chain(&data.queries) {
+        for stream in data.beside.iter().chain(&data.subtitles).chain(&data.audio) {
             source.origin(stream)?;
         }
         Ok(Self {
@@ -98,8 +95,8 @@ impl Footage {
             beside: data.beside.clone(),
             subtitles: data.subtitles.clone(),
             audio: data.audio.clone(),
-            queries: data.queries.clone(),
             normalise: Normalise::None,
+            normalise_words: Normalise::None,
             resample: Resample::Cut { rows: usize::MAX },
             variant: FeatureVariant::Seen,
             kept: Mutex::default(),
@@ -107,9 +104,10 @@ impl Footage {
         })
     }
 
-    /// The same features for a model that wants them `normalised` and `resampled`.
-    pub(crate) fn prepared(mut self, normalise: Normalise, resample: Resample) -> Self {
-        (self.normalise, self.resample) = (normalise, resample);
+    /// The same features for a model that wants them as `input` says.
+    pub(crate) fn prepared(mut self, input: &Input) -> Self {
+        (self.normalise, self.resample) = (input.normalise, input.resample);
+        self.normalise_words = input.normalise_words.unwrap_or(input.normalise);
         self
     }
 
@@ -137,7 +135,7 @@ impl Footage {
             visual: width(&self.stream)? + self.beside.iter().map(|stream| width(stream)).sum::<Result<usize>>()?,
             subtitle: optional(&self.subtitles)?,
             audio: optional(&self.audio)?,
-            words: self.queries.as_deref().map(width).transpose()?,
+            words: None,
         })
     }
 
@@ -230,7 +228,7 @@ impl Footage {
             Some(stream) => {
                 let spoken = cut(&self.source.get(video, stream)?, window);
                 let aligned = aligned(&spoken, visual.rows());
-                Some(self.resample.apply(&self.normalise.apply(aligned)))
+                Some(self.resample.apply(&self.normalise_words.apply(aligned)))
             }
         };
         let audio = match &self.audio {
@@ -298,51 +296,6 @@ impl Footage {
         let data: Vec<f32> =
             whole.data().iter().chain(last.iter().cycle()).copied().take(rows * whole.width()).collect();
         Ok(Features::new(rows, whole.width(), data).unwrap_or(whole))
-    }
-
-    /// How many queries have more words than a model reads; 0 for models that read all.
-    pub(crate) fn cut_queries(&self, examples: &Examples, limit: Option<usize>) -> Result<CutQueries> {
-        let Some(words) = limit else { return Ok(CutQueries::default()) };
-        let mut cut = CutQueries { queries: 0, words };
-        let mut last = None;
-        // Examples of one query stand together.
-        for example in examples.list.iter().filter(|example| last.replace(example.truth) != Some(example.truth)) {
-            let count = match &self.queries {
-                Some(stream) => self.source.read(&VideoId::from(example.query.as_str()), stream)?.rows(),
-                None => example.words.len(),
-            };
-            cut.queries += usize::from(count > words);
-        }
-        Ok(cut)
-    }
-
-    /// The queries with word features of their own, where the run names a stream of them; rows are words.
-    pub(crate) fn with_query_features(&self, queries: QueryBatch) -> Result<QueryBatch> {
-        let Some(stream) = &self.queries else { return Ok(queries) };
-        let mut rows = Vec::with_capacity(queries.ids.len());
-        for query in &queries.ids {
-            let features = self.source.get(&VideoId::from(query.as_str()), stream)?;
-            if features.rows() == 0 {
-                return Err(TrainError::Query { query: query.to_string(), problem: "has no row of word features" });
-            }
-            rows.push(self.normalise.apply(features));
-        }
-        let longest = rows.iter().map(Features::rows).max().unwrap_or(0);
-        let width = rows.first().map_or(0, Features::width);
-        let mut data = Vec::with_capacity(rows.len() * longest * width);
-        for (number, features) in rows.iter().enumerate() {
-            data.extend_from_slice(features.data());
-            data.resize((number + 1) * longest * width, 0.0);
-        }
-        let lengths: Vec<usize> = rows.iter().map(Features::rows).collect();
-        let mask = real_steps(&lengths, longest, &Device::Cpu)?;
-        Ok(QueryBatch {
-            words: Tensor::from_vec(data, (rows.len(), longest, width), &Device::Cpu)?,
-            word_ids: Tensor::zeros((rows.len(), longest), DType::U32, &Device::Cpu)?,
-            lengths,
-            mask,
-            ..queries
-        })
     }
 }
 

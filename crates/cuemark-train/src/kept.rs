@@ -65,13 +65,16 @@ impl Known {
             problem: format!("cannot be kept: {error}"),
             hint: "train it again".into(),
         })?;
-        let files = [
+        let mut files = vec![
             (kept.run_file(), run.to_toml()?.into_bytes()),
             (kept.vocabulary(), read(folder.vocabulary())?),
             (kept.verbs(), read(folder.verbs())?),
             (kept.best(), read(weights)?),
             (kept.known(), known),
         ];
+        if run.data.text.is_some() {
+            files.push((kept.text(), read(folder.text())?));
+        }
         Ok(files.into_iter().map(|(path, bytes)| (path.into_string(), bytes)).collect())
     }
 }

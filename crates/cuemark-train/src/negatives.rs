@@ -2,6 +2,7 @@
 
 use cuemark_core::Rng;
 use cuemark_models::{HardNegatives, Negatives};
+use cuemark_tensor::Pass;
 
 use crate::batches::{Batches, query_batch};
 use crate::examples::{Example, Examples};
@@ -51,7 +52,7 @@ impl Candidates {
         let positions: Vec<usize> = (0..examples.list.len()).collect();
         for chunk in positions.chunks(QUERIES_AT_ONCE) {
             let list: Vec<&Example> = chunk.iter().map(|position| &examples.list[*position]).collect();
-            let asked = trained.ready_queries(&query_batch(&list, vec![0; list.len()])?)?;
+            let asked = trained.ready_queries(&query_batch(&list, vec![0; list.len()])?, &Pass::answering())?;
             let scores = match corpus.score_videos(&asked, &codes)? {
                 Some(scores) => scores,
                 None => {

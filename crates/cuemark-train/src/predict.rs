@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cuemark_core::{Predictions, Progress, Split, Truth, VideoId};
 use cuemark_features::{Durations, FeatureVariant};
 use cuemark_models::{Answer, Batch, Code, Corpus, Proposal, suppress};
+use cuemark_tensor::Pass;
 use serde::{Deserialize, Serialize};
 
 use crate::batches::{query_batch, video_batch};
@@ -101,8 +102,7 @@ impl Trained {
     ) -> Result<Predicted> {
         let durations = durations(split);
         let input = self.model.input();
-        let footage =
-            Footage::open(&self.run.data, durations)?.varied(options.variant).prepared(input.normalise, input.resample);
+        let footage = Footage::open(&self.run.data, durations)?.varied(options.variant).prepared(&input);
         // Which roles count as phrases was decided on the training queries.
         let train = if input.phrases > 0 { self.run.data.split(&self.run.data.train)?.queries } else { Vec::new() };
         let reader = self.reader(&train)?;
@@ -143,7 +143,8 @@ impl Trained {
             None => {
                 let examples = Examples::asking(split, reader, &self.vocabulary, asked)?;
                 let examples = if self.model.input().joint { examples.with_words()? } else { examples };
-                cut = footage.cut_queries(&examples, self.model.input().words)?;
+                cut = self.queries.cut_queries(&examples, self.model.input().words)?;
+                self.prepare_text(&examples, progress)?;
                 self.propose(&examples, footage, options, &mut ranked, progress)?;
             }
         }
@@ -176,13 +177,13 @@ impl Trained {
             let clips = chunk.iter().map(|ask| footage.clips(video(ask), ask.window)).collect::<Result<Vec<_>>>()?;
             let batch = Batch {
                 videos: video_batch(chunk.iter().map(|ask| video(ask).clone()).collect(), &clips)?,
-                queries: footage.with_query_features(query_batch(&list, (0..chunk.len()).collect())?)?,
+                queries: query_batch(&list, (0..chunk.len()).collect())?,
                 targets: None,
                 other_videos: None,
                 similarity: None,
                 negatives: None,
             };
-            let answers = self.model.answer(&self.ready(&batch)?)?;
+            let answers = self.model.answer(&self.ready(&batch, &Pass::answering())?)?;
             let mut saliency = answers.saliency.unwrap_or_default().into_iter();
             for (((ask, example), clips), proposals) in chunk.iter().zip(&list).zip(&clips).zip(answers.proposals) {
                 let found = &mut ranked[example.truth];
@@ -215,6 +216,7 @@ impl Trained {
         progress: &Progress,
     ) -> Result<()> {
         let every = Examples::asking(split, reader, &self.vocabulary, asked)?;
+        self.prepare_text(&every, progress)?;
         let codes = self.encode(corpus, &every.videos, footage, options.batch)?;
         progress.announce(every.list.len());
         let mut next = 0;
@@ -223,7 +225,7 @@ impl Trained {
             let of_truth: Vec<&Example> =
                 every.list[next..].iter().take_while(|example| example.truth == truth).collect();
             next += of_truth.len();
-            let queries = self.ready_queries(&query_batch(&of_truth[..1], vec![0])?)?;
+            let queries = self.ready_queries(&query_batch(&of_truth[..1], vec![0])?, &Pass::answering())?;
             let videos: Vec<&(Code, Arc<Clips>)> = of_truth.iter().map(|example| &codes[example.video]).collect();
             let codes: Vec<&Code> = videos.iter().map(|(code, _)| code).collect();
             let answers = match first {
@@ -264,7 +266,7 @@ impl Trained {
 
     /// The best of one video, overlaps dropped; more than are wanted, since stretches of one video are joined later.
     fn kept(&self, proposals: &[Proposal], options: &PredictOptions) -> Vec<Proposal> {
-        suppress(proposals, self.model.nms().unwrap_or(1.0), options.answers)
+        suppress(proposals, self.model.nms().unwrap_or(1.0), options.answers, self.model.grid())
     }
 
     /// Counts the moments of a split that no answer could meet.

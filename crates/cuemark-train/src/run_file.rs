@@ -10,7 +10,7 @@ use cuemark_tensor::optim::Clip;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::{Averaging, Result, Schedule, TrainError};
+use crate::{Averaging, Result, Schedule, TextConfig, TrainError};
 
 /// A run file, checked. Unknown keys are errors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,6 +63,13 @@ pub struct DataConfig {
     /// The stream of word features, in the same store, one row per word under the query's id. Left out: word vectors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queries: Option<String>,
+    /// Word features of the queries in a store of their own, in any layout that `cuemark features info` reads, one row per word
+    /// under the query's id; `queries` names the stream where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query_features: Option<Utf8PathBuf>,
+    /// A published text encoder that reads the queries: `[data.text]`. Left out: words of the training queries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<TextConfig>,
     /// Seconds per row, for layouts that do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip_length: Option<f64>,
@@ -404,7 +411,19 @@ impl DataConfig {
         if self.dataset.is_some() && self.root.is_none() {
             return Err(fault(path, "`data.root` is missing: where is the dataset?"));
         }
-        Ok(())
+        let Some(text) = &self.text else { return Ok(()) };
+        let others = [
+            ("data.query_features", self.query_features.is_some()),
+            ("data.queries", self.queries.is_some()),
+            ("data.words", self.words.is_some()),
+        ];
+        if let Some((other, _)) = others.iter().find(|(_, said)| *said) {
+            return Err(fault(
+                path,
+                &format!("`data.text` and `{other}` both say where the vectors of words come from"),
+            ));
+        }
+        text.check().map_err(|problem| fault(path, &problem))
     }
 }
 

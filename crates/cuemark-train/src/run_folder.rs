@@ -9,6 +9,7 @@ use cuemark_formats::{Files, Overwrite, RealFiles, Source, WholeFile};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::published_text::TextPrint;
 use crate::{Result, RunFile, TrainError};
 
 /// A run's folder: `run.toml`, `vocabulary.txt`, `verbs.txt`, `versions.json`, `metrics.jsonl`, `predictions.jsonl` (of the best checkpoint on
@@ -73,6 +74,11 @@ impl RunFolder {
         self.path.join("verbs.txt")
     }
 
+    /// What tells the published text encoder of the run from others; only where there is one.
+    pub(crate) fn text(&self) -> Utf8PathBuf {
+        self.path.join("text.json")
+    }
+
     /// What a search needs to know of the data that the run learned from; only where an index keeps a run.
     pub(crate) fn known(&self) -> Utf8PathBuf {
         self.path.join("search.json")
@@ -92,6 +98,25 @@ impl RunFolder {
             return Err(self.fault(problem, Advice::say("name a folder that ").run("train").and(" wrote")));
         }
         RunFile::read(&self.run_file(), &[])
+    }
+
+    /// What tells the text encoder that the run was trained with from others.
+    pub(crate) fn read_text_print(&self) -> Result<TextPrint> {
+        let text = Source::new(self.text()).text()?;
+        serde_json::from_str(&text).map_err(|error| TrainError::Folder {
+            path: self.text(),
+            problem: format!("is damaged: {error}"),
+            hint: "train it again".into(),
+        })
+    }
+
+    pub(crate) fn write_text_print(&self, print: &TextPrint) -> Result<()> {
+        let text = serde_json::to_vec_pretty(print).map_err(|error| TrainError::Folder {
+            path: self.text(),
+            problem: format!("cannot be kept: {error}"),
+            hint: "train it again".into(),
+        })?;
+        self.write("text.json", &text)
     }
 
     /// Refuses a folder that holds a run, unless it may be replaced.

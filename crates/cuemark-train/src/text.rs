@@ -1,6 +1,7 @@
 //! Queries as numbers: words, markers, phrases, parses.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use cuemark_core::{Query, Truth};
 use cuemark_formats::Source;
@@ -8,6 +9,7 @@ use cuemark_models::{Input, Text};
 use cuemark_text::{Parse, ParseFile, ParseProvider, Relation, ShallowParser, Vocabulary, verb_lemma, verbs, words_of};
 use rustc_hash::FxHashMap;
 
+use crate::published_text::PublishedText;
 use crate::{DataConfig, Result};
 
 /// The most verbs that a model's dictionary of actions holds.
@@ -18,6 +20,8 @@ const RARE_ROLE: f64 = 0.1;
 
 /// Takes queries apart the way one model wants them.
 pub(crate) struct Reader {
+    /// The published encoder whose tokens queries are read as.
+    published: Option<Arc<PublishedText>>,
     provider: Box<dyn ParseProvider>,
     parses: bool,
     phrases: usize,
@@ -27,6 +31,8 @@ pub(crate) struct Reader {
 
 /// One query, taken apart.
 pub(crate) struct ReadQuery {
+    /// As it was written.
+    text: String,
     /// Its words, lower case.
     pub(crate) words: Vec<String>,
     /// How they hang together.
@@ -37,13 +43,19 @@ pub(crate) struct ReadQuery {
 
 impl Reader {
     /// A reader for a model that wants `input`; the roles that count as phrases are those of `train`.
-    pub(crate) fn new(data: &DataConfig, input: &Input, train: &[Truth]) -> Result<Self> {
+    pub(crate) fn new(
+        data: &DataConfig,
+        input: &Input,
+        train: &[Truth],
+        published: Option<Arc<PublishedText>>,
+    ) -> Result<Self> {
         let provider: Box<dyn ParseProvider> = match data.parses() {
             Some(path) => Box::new(WithFallback(ParseFile::read(&Source::new(path))?)),
             None => Box::new(ShallowParser),
         };
         let markers = input.text == Text::Tokens;
-        let mut reader = Self { provider, parses: input.parses, phrases: input.phrases, markers, roles: Vec::new() };
+        let (parses, phrases) = (input.parses, input.phrases);
+        let mut reader = Self { published, provider, parses, phrases, markers, roles: Vec::new() };
         if input.phrases > 0 {
             reader.roles = reader.frequent_roles(train)?;
         }
@@ -51,9 +63,10 @@ impl Reader {
     }
 
     /// A reader of sentences that no file has parsed, for a model that wants `input` and whose phrases have these roles.
-    pub(crate) fn of_roles(input: &Input, roles: Vec<Option<Relation>>) -> Self {
+    pub(crate) fn of_roles(input: &Input, roles: Vec<Option<Relation>>, published: Option<Arc<PublishedText>>) -> Self {
         let markers = input.text == Text::Tokens;
-        Self { provider: Box::new(ShallowParser), parses: input.parses, phrases: input.phrases, markers, roles }
+        let provider = Box::new(ShallowParser);
+        Self { published, provider, parses: input.parses, phrases: input.phrases, markers, roles }
     }
 
     /// The roles that count as phrases, in the order of their numbers.
@@ -77,7 +90,8 @@ impl Reader {
     /// Takes one query apart.
     pub(crate) fn read(&self, query: &Query) -> Result<ReadQuery> {
         if !self.parses && self.phrases == 0 {
-            return Ok(ReadQuery { words: words_of(&query.text), parse: None, phrases: Vec::new() });
+            let text = query.text.clone();
+            return Ok(ReadQuery { text, words: words_of(&query.text), parse: None, phrases: Vec::new() });
         }
         let (words, parse) = self.provider.parse(query)?.in_words();
         let roles = parse.roles().into_iter().filter(|role| self.roles.contains(&role.relation));
@@ -87,11 +101,28 @@ impl Reader {
             // A sentence without a phrase is its own only one.
             phrases.push(0..words.len());
         }
-        Ok(ReadQuery { words, parse: self.parses.then_some(parse), phrases })
+        Ok(ReadQuery { text: query.text.clone(), words, parse: self.parses.then_some(parse), phrases })
+    }
+
+    /// A query as numbers: tokens of the published encoder where there is one, else words.
+    pub(crate) fn sentence(&self, read: &ReadQuery, vocabulary: &Vocabulary) -> Result<Vec<u32>> {
+        match &self.published {
+            Some(text) => text.tokens(&read.text),
+            None => Ok(self.numbers(&read.words, vocabulary)),
+        }
+    }
+
+    /// The phrases of a query as numbers, each read like a sentence of its own.
+    pub(crate) fn phrases(&self, read: &ReadQuery, vocabulary: &Vocabulary) -> Result<Vec<Vec<u32>>> {
+        let phrase = |range: &std::ops::Range<usize>| match &self.published {
+            Some(text) => text.tokens(&read.words[range.clone()].join(" ")),
+            None => Ok(self.numbers(&read.words[range.clone()], vocabulary)),
+        };
+        read.phrases.iter().map(phrase).collect()
     }
 
     /// Words as numbers, between markers where the model wants them. A sentence without a word is one unknown word.
-    pub(crate) fn numbers(&self, words: &[String], vocabulary: &Vocabulary) -> Vec<u32> {
+    fn numbers(&self, words: &[String], vocabulary: &Vocabulary) -> Vec<u32> {
         let mut ids: Vec<u32> = words.iter().map(|word| vocabulary.id(word)).collect();
         if ids.is_empty() {
             ids.push(Vocabulary::UNKNOWN);

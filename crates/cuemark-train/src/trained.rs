@@ -1,17 +1,22 @@
 //! A model with its words: what training improves and what answers queries.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-use cuemark_core::{Advice, Truth, whole_message};
+use cuemark_core::{Advice, Progress, Truth, whole_message};
+use cuemark_features::Normalise;
 use cuemark_formats::Source;
-use cuemark_models::layers::WordTable;
-use cuemark_models::{Batch, Given, Model, ModelCard, QueryBatch, registry};
-use cuemark_tensor::{DType, Device, Params, Tensor};
+use cuemark_models::layers::{Bert, TokenVectors, WordTable};
+use cuemark_models::{Batch, Given, Model, ModelCard, QueryBatch, Text, registry};
+use cuemark_tensor::{DType, Device, Params, Pass, Tensor};
 use cuemark_text::{Vocabulary, WordVectors};
 
 use crate::checkpoint::{self, Seal};
+use crate::examples::Examples;
 use crate::footage::{Footage, Widths};
 use crate::kept::Known;
+use crate::published_text::PublishedText;
+use crate::query_features::{QueryFeatures, words_normalised};
 use crate::text::{Reader, frequent_verbs};
 use crate::{Result, RunFile, RunFolder, TrainError};
 
@@ -23,7 +28,14 @@ pub struct Trained {
     pub card: &'static ModelCard,
     pub(crate) model: Box<dyn Model>,
     pub(crate) params: Params,
-    pub(crate) words: WordTable,
+    /// The table of word vectors; `None` where a published encoder reads the queries.
+    pub(crate) words: Option<WordTable>,
+    /// The published encoder that reads the queries.
+    pub(crate) text: Option<Arc<PublishedText>>,
+    /// Vectors of words that somebody else computed.
+    pub(crate) queries: Arc<QueryFeatures>,
+    /// A fine-tuned encoder in front of a model that has none of its own.
+    in_front: Option<Bert>,
     pub(crate) vocabulary: Vocabulary,
     verbs: Vec<String>,
     pub(crate) widths: Widths,
@@ -62,7 +74,8 @@ impl Trained {
         if state.model != run.model {
             return Err(other_model(&path, &state.model, &run.model));
         }
-        let ours = |name: &str| name.starts_with(crate::trainer::OPTIMISER) || name.starts_with(WORD_TABLE);
+        let ours =
+            |name: &str| [crate::trainer::OPTIMISER, WORD_TABLE, IN_FRONT].iter().any(|own| name.starts_with(own));
         Ok(tensors.into_iter().filter(|(name, _)| !ours(name)).collect())
     }
 
@@ -79,7 +92,11 @@ impl Trained {
             Some(known) => known.widths,
             None => Footage::open(&run.data, HashMap::new())?.widths()?,
         };
-        let trained = Self::build(run, vocabulary, verbs, widths, Weights::Checkpoint(tensors), device)?;
+        let text = run.data.text.as_ref().map(|text| PublishedText::open(text, device)).transpose()?;
+        if let Some(text) = &text {
+            text.check_print(&folder.read_text_print()?)?;
+        }
+        let trained = Self::build(run, vocabulary, verbs, widths, text, Weights::Checkpoint(tensors), device)?;
         let note =
             || format!("`{path}` was written before checkpoints had checksums: damage to it would not be noticed");
         Ok(Self { note: (seal == Seal::Missing).then(note), ..trained })
@@ -90,13 +107,15 @@ impl Trained {
         let words: Vec<String> = train.iter().flat_map(|truth| cuemark_text::words_of(&truth.query.text)).collect();
         let vocabulary = Vocabulary::of(&words, run.data.least_count);
         let verbs = frequent_verbs(train, &vocabulary);
-        Self::build(run.clone(), vocabulary, verbs, footage.widths()?, Weights::Fresh, device)
+        let text = run.data.text.as_ref().map(|text| PublishedText::open(text, device)).transpose()?;
+        Self::build(run.clone(), vocabulary, verbs, footage.widths()?, text, Weights::Fresh, device)
     }
 
     /// Keeps the words it knows in its run folder.
     pub(crate) fn write_words(&self, folder: &RunFolder) -> Result<()> {
         folder.write("vocabulary.txt", (self.vocabulary.words().join("\n") + "\n").as_bytes())?;
-        folder.write("verbs.txt", self.verbs.join("\n").as_bytes())
+        folder.write("verbs.txt", self.verbs.join("\n").as_bytes())?;
+        self.text.as_ref().map_or(Ok(()), |text| folder.write_text_print(&text.print()?))
     }
 
     pub(crate) fn build(
@@ -104,6 +123,7 @@ impl Trained {
         vocabulary: Vocabulary,
         verbs: Vec<String>,
         widths: Widths,
+        text: Option<Arc<PublishedText>>,
         weights: Weights,
         device: &Device,
     ) -> Result<Self> {
@@ -113,32 +133,75 @@ impl Trained {
             Weights::Checkpoint(tensors) => Params::loaded(tensors, device),
             Weights::Fresh => Params::seeded(run.train.seed, device),
         };
-        let words = word_table(&run, &vocabulary, &params, fresh)?;
-        let width = match widths.words {
-            Some(width) => width,
-            None => words.vectors().dims2()?.1,
+        let queries = QueryFeatures::open(&run.data, text.as_ref())?;
+        let words = match &text {
+            Some(_) => None,
+            None => Some(word_table(&run, &vocabulary, &params, fresh)?),
+        };
+        let width = match (&text, queries.width()?, &words) {
+            (Some(text), ..) => text.width(),
+            (None, Some(width), _) => width,
+            (None, None, Some(words)) => words.vectors().dims2()?.1,
+            (None, None, None) => 0,
         };
         let ids: Vec<u32> = verbs.iter().map(|verb| vocabulary.id(verb)).collect();
-        let verb_vectors = if ids.is_empty() {
-            None
-        } else {
-            Some(words.vectors().detach().index_select(&Tensor::new(ids, device)?, 0)?)
+        let verb_vectors = match &words {
+            Some(words) if !ids.is_empty() => {
+                Some(words.vectors().detach().index_select(&Tensor::new(ids, device)?, 0)?)
+            }
+            _ => None,
         };
         let given = Given {
             visual: widths.visual,
             subtitle: widths.subtitle,
             audio: widths.audio,
             words: width,
-            vocabulary: vocabulary.len(),
+            vocabulary: text.as_ref().map_or(vocabulary.len(), |text| text.vocabulary()),
+            tokens: text.as_ref().map_or(TokenVectors::Own, |text| text.vectors()),
             verbs: verb_vectors,
         };
         let model = (card.build)(&run.settings, &given, params.builder())?;
+        let input = model.input();
+        if input.parses && text.is_some() {
+            let problem = format!("`{}` reads parses, whose words are not the tokens of `data.text`", run.model);
+            let hint = Some("leave `[data.text]` out, or take another model".into());
+            return Err(TrainError::RunFile { path: "run file".to_owned(), problem, hint });
+        }
+        let size = text.as_ref().and_then(|text| text.size()).filter(|_| input.text == Text::Words);
+        let in_front = match (size, &text) {
+            (Some(size), Some(text)) => Some(Bert::new(size, text.vocabulary(), params.builder().pp("text"))?),
+            _ => None,
+        };
+        let queries = Arc::new(queries.prepared(&input));
         let (device, note) = (device.clone(), None);
-        let trained = Self { run, card, model, params, words, vocabulary, verbs, widths, device, note };
+        let trained =
+            Self { run, card, model, params, words, text, queries, in_front, vocabulary, verbs, widths, device, note };
         if fresh {
+            trained.load_text()?;
             trained.load_published()?;
         }
         Ok(trained)
+    }
+
+    /// Lays the weights of a published encoder that will learn over the fresh ones.
+    fn load_text(&self) -> Result<()> {
+        let Some(text) = self.text.as_ref().filter(|text| text.size().is_some()) else { return Ok(()) };
+        text.lay_into(&self.params, if self.in_front.is_some() { IN_FRONT } else { INSIDE })
+    }
+
+    /// Has a frozen encoder read all queries at once, which is much faster than one by one.
+    pub(crate) fn prepare_text(&self, examples: &Examples, progress: &Progress) -> Result<()> {
+        self.text.as_ref().map_or(Ok(()), |text| text.prepare(examples, progress))
+    }
+
+    /// The factor on the learning rate of one parameter in this pass; 0 keeps it as it is.
+    pub(crate) fn rate(&self, parameter: &str, pass: &Pass) -> f64 {
+        let of_model = self.model.rate(parameter, pass);
+        match &self.text {
+            Some(text) if parameter.starts_with(IN_FRONT) => text.config.factor_in_front(),
+            Some(text) if parameter.starts_with(INSIDE) => text.config.factor(of_model),
+            _ => of_model,
+        }
     }
 
     /// Lays published weights over the fresh ones, by the reference's names.
@@ -170,22 +233,30 @@ impl Trained {
     }
 
     pub(crate) fn reader(&self, train: &[Truth]) -> Result<Reader> {
-        Reader::new(&self.run.data, &self.model.input(), train)
+        Reader::new(&self.run.data, &self.model.input(), train, self.text.clone())
     }
 
     /// The batch on the model's device, word vectors looked up.
-    pub(crate) fn ready(&self, batch: &Batch) -> Result<Batch> {
-        let queries = self.ready_queries(&batch.queries)?;
+    pub(crate) fn ready(&self, batch: &Batch, pass: &Pass) -> Result<Batch> {
+        let queries = self.ready_queries(&batch.queries, pass)?;
         Ok(Batch { queries, ..batch.to_device(&self.device)? })
     }
 
     /// The queries on the model's device, word vectors looked up.
-    pub(crate) fn ready_queries(&self, queries: &QueryBatch) -> Result<QueryBatch> {
-        let queries = queries.to_device(&self.device)?;
+    pub(crate) fn ready_queries(&self, queries: &QueryBatch, pass: &Pass) -> Result<QueryBatch> {
+        let queries = self.queries.fill(queries.clone())?.to_device(&self.device)?;
         if queries.words.dim(2)? > 0 {
             return Ok(queries); // they came with features of their own
         }
-        let words = self.words.look_up(&queries.word_ids, &queries.mask)?;
+        let words = match (&self.in_front, &self.words) {
+            (Some(encoder), _) => {
+                let rows = encoder.forward(&queries.word_ids, &queries.mask, pass)?;
+                let rows = normalised(&rows, words_normalised(&self.model.input()))?;
+                rows.broadcast_mul(&queries.mask.unsqueeze(2)?)?
+            }
+            (None, Some(table)) => table.look_up(&queries.word_ids, &queries.mask)?,
+            (None, None) => return Ok(queries), // the model's own encoder reads the tokens
+        };
         Ok(QueryBatch { words, ..queries })
     }
 
@@ -202,6 +273,22 @@ fn other_model(path: &camino::Utf8Path, found: &str, wanted: &str) -> TrainError
         hint: "name the folder it came from".into(),
     }
 }
+
+/// As [`Normalise::apply`], with a gradient.
+fn normalised(rows: &Tensor, how: Normalise) -> Result<Tensor> {
+    let norm = || rows.sqr()?.sum_keepdim(2)?.maximum(1e-24)?.sqrt();
+    Ok(match how {
+        Normalise::None => rows.clone(),
+        Normalise::L2 => rows.broadcast_div(&norm()?)?,
+        Normalise::L2Eps => rows.broadcast_div(&(norm()? + 1e-5)?)?,
+    })
+}
+
+/// What the parameters of a sentence encoder inside a model begin with.
+const INSIDE: &str = "text_encoder.bert.";
+
+/// What those of one in front of a model begin with.
+const IN_FRONT: &str = "text.";
 
 /// What our word table's parameters begin with; the authors' networks are given vectors.
 const WORD_TABLE: &str = "words.";

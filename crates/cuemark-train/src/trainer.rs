@@ -101,7 +101,7 @@ pub fn train(run: &RunFile, options: &TrainOptions, progress: &Progress) -> Resu
     } else {
         options.folder.check_free(options.overwrite())?;
     }
-    let session = Session::begin(run, options, resumed)?;
+    let session = Session::begin(run, options, resumed, progress)?;
     // Nothing is written before everything that the run needs was found to be there.
     if !resumed {
         options.folder.create(run)?;
@@ -130,7 +130,7 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    fn begin(run: &'a RunFile, options: &'a TrainOptions, resumed: bool) -> Result<Self> {
+    fn begin(run: &'a RunFile, options: &'a TrainOptions, resumed: bool, progress: &Progress) -> Result<Self> {
         let (train, val) = (run.data.split(&run.data.train)?, run.data.split(&run.data.val)?);
         for split in [&train, &val] {
             if split.queries.is_empty() {
@@ -148,7 +148,7 @@ impl<'a> Session<'a> {
             (trained, State { model: run.model.clone(), ..State::default() }, HashMap::new())
         };
         let input = trained.model.input();
-        let footage = footage.prepared(input.normalise, input.resample);
+        let footage = footage.prepared(&input);
         let reader = trained.reader(&train.queries)?;
         let shortest = 1.0 / input.resample.rows().max(1) as f64;
         let examples = Examples::of(&train, &reader, &trained.vocabulary)?;
@@ -158,10 +158,12 @@ impl<'a> Session<'a> {
         } else {
             examples.without_spans()
         };
+        trained.prepare_text(&examples, progress)?;
         let similar = if input.similarity { Some(Similar::of_training(&train.queries, &examples)?) } else { None };
-        let val_footage = Footage::open(&run.data, durations(&val))?.prepared(input.normalise, input.resample);
+        let val_footage = Footage::open(&run.data, durations(&val))?.prepared(&input);
         let (footage, answering) = (Arc::new(footage), examples.answering());
-        let batches = Arc::new(Batches { examples, footage, input, similar, answering, candidates: Mutex::default() });
+        let (queries, candidates) = (Arc::clone(&trained.queries), Mutex::default());
+        let batches = Arc::new(Batches { examples, footage, queries, input, similar, answering, candidates });
         Ok(Self {
             run,
             options,
@@ -190,7 +192,7 @@ impl<'a> Session<'a> {
             parameters: self.trained.parameters(),
             examples: self.batches.examples.list.len(),
             out_of_reach: self.batches.examples.out_of_reach,
-            cut: self.batches.footage.cut_queries(&self.batches.examples, self.batches.input.words)?,
+            cut: self.trained.queries.cut_queries(&self.batches.examples, self.batches.input.words)?,
             steps,
         };
         begun.lines().into_iter().for_each(|line| progress.say(line));
@@ -286,7 +288,7 @@ impl<'a> Session<'a> {
         let epoch = self.state.stage_step / per_epoch + 1;
         let pass = Pass::training(number, epoch, Rng::new(0));
         if let Some(optimiser) = &mut self.optimiser {
-            optimiser.set_rates(&|name| self.trained.model.rate(name, &pass));
+            optimiser.set_rates(&|name| self.trained.rate(name, &pass));
         }
         let order = Rng::stream(seed, &format!("order of epoch {epoch} of stage {number}"));
         let plan = self.batches.examples.epoch(self.by_video(), stage.batch, order);
@@ -355,10 +357,10 @@ impl<'a> Session<'a> {
         let rate = stage.rate * stage.schedule.factor(self.place(per_epoch, total));
         let purpose = format!("step {} of stage {}", self.state.stage_step, self.state.stage);
         let pass = Pass::training(self.state.stage, epoch, Rng::stream(self.run.train.seed, &purpose));
-        let loss = self.trained.model.loss(&self.trained.ready(batch)?, &pass)?.total;
+        let loss = self.trained.model.loss(&self.trained.ready(batch, &pass)?, &pass)?.total;
         let mut gradients = loss.backward()?;
         for (name, var) in self.trained.params.trainable() {
-            if self.trained.model.rate(&name, &pass) == 0.0 {
+            if self.trained.rate(&name, &pass) == 0.0 {
                 gradients.remove(var.as_tensor());
             }
         }

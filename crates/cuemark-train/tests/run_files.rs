@@ -1,11 +1,86 @@
-//! Every run file that we ship reads, builds and keeps to the schema.
+//! Every run file that we ship reads, builds, keeps to the schema, and says where its values come from.
 #![allow(clippy::unwrap_used)] // a test may panic
 
+#[path = "../../cuemark-models/examples/zoo_step/draw.rs"]
+mod draw;
+
+use std::fmt::Write as _;
+
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Advise as _, Dialect};
-use cuemark_models::{Given, registry};
-use cuemark_tensor::{DType, Device, Params, Tensor};
-use cuemark_train::RunFile;
+use cuemark_core::{Advise as _, Dialect, Rng};
+use cuemark_models::layers::{BertSize, TokenVectors};
+use cuemark_models::{Given, Text, registry};
+use cuemark_tensor::{DType, Device, Params, Pass, Tensor};
+use cuemark_train::{RunFile, TextTraining};
+
+/// The methods of the benchmark paper, in the order of its table, and its datasets.
+const METHODS: [&str; 17] = [
+    "tgn",
+    "cmin",
+    "csmgan",
+    "ia-net",
+    "2d-tan",
+    "ranet",
+    "mgpn",
+    "trm",
+    "lgi",
+    "plrn",
+    "drn",
+    "vslnet",
+    "tmlga",
+    "lvtr",
+    "reloclnet",
+    "cnm",
+    "cpl",
+];
+const DATASETS: [&str; 7] = ["charades-sta", "activitynet-captions", "tacos", "didemo", "youcook2", "msr-vtt", "tvr"];
+
+/// Widths of the features that run files name, by what their names hold; published ones of the features card.
+const WIDTHS: [(&str, usize); 11] = [
+    ("resnet-i3d", 3072),
+    ("resnet-slowfast", 4352),
+    ("slowfast-clip", 2816),
+    ("c3d-fc6", 4096),
+    ("activitynet-c3d", 500),
+    ("c3d", 4096),
+    ("vgg", 4096),
+    ("i3d", 1024),
+    ("s3d", 512),
+    ("clip", 512),
+    ("slowfast", 2304),
+];
+
+/// Tokens of the uncased BERT family.
+const TOKENS: usize = 30_522;
+
+/// What the features that a run names give its model.
+fn given(run: &RunFile) -> Given {
+    let features = run.data.features.as_ref().map_or("world", |path| path.file_name().unwrap());
+    let visual = WIDTHS.iter().find(|(name, _)| features.contains(name)).map_or(500, |(_, width)| *width);
+    let queries = run.data.query_features.as_ref().map(|path| path.as_str());
+    let words = match (&run.data.text, queries, &run.data.queries, &run.data.words) {
+        (Some(_), ..) => 768,
+        (None, Some(path), ..) => {
+            if path.contains("large") {
+                1024
+            } else {
+                768
+            }
+        }
+        (None, None, Some(_), _) => 512,
+        (None, None, None, Some(_)) => 300,
+        (None, None, None, None) => run.data.word_width,
+    };
+    let verbs = Tensor::zeros((80, words), DType::F32, &Device::Cpu).unwrap();
+    let tokens = match run.data.text.as_ref().map(|text| text.training) {
+        None => TokenVectors::Own,
+        Some(TextTraining::Frozen) => TokenVectors::Given,
+        Some(TextTraining::FineTuned) => TokenVectors::Published(BertSize::default()),
+    };
+    let subtitle = if run.data.subtitles.is_some() { 768 } else { 0 };
+    let vocabulary = if run.data.text.is_some() { TOKENS } else { 8000 };
+    Given { visual, subtitle, audio: 0, words, vocabulary, tokens, verbs: Some(verbs) }
+}
 
 fn run_files() -> Vec<Utf8PathBuf> {
     let runs = Utf8Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../runs"));
@@ -24,11 +99,128 @@ fn every_run_file_reads_and_its_model_builds() {
             .unwrap_or_else(|error| panic!("{error} ({:?})", error.advice_in(Dialect::Terminal)));
         assert_eq!(path.parent().unwrap().file_name(), Some(run.model.as_str()), "{path}");
         let card = registry::find(&run.model).unwrap();
-        let verbs = Tensor::zeros((80, 300), DType::F32, &Device::Cpu).unwrap();
-        let given = Given { visual: 500, subtitle: 768, audio: 0, words: 300, vocabulary: 1000, verbs: Some(verbs) };
-        (card.build)(&run.settings, &given, Params::counted().builder())
-            .unwrap_or_else(|error| panic!("{path}: {error}"));
+        let params = Params::counted();
+        (card.build)(&run.settings, &given(&run), params.builder()).unwrap_or_else(|error| panic!("{path}: {error}"));
+        assert!(params.count() > 0, "{path}");
     }
+}
+
+/// One batch of made-up features through the network of every cell: a finite loss, and spans in order of their scores. The
+/// vocabulary is small, so that tables of words are; nothing else is.
+#[test]
+#[ignore = "networks of full size: minutes"]
+fn the_network_of_every_cell_answers_a_batch_of_made_up_features() {
+    let mut done = Vec::new();
+    for (method, dataset) in cells() {
+        let run = RunFile::read(&runs().join(method).join(format!("{dataset}.toml")), &[]).unwrap();
+        let own = Given { vocabulary: 1000, ..given(&run) };
+        // The same settings and widths make the same network; the smaller half of the work is enough to see every shape.
+        let key = format!("{:?} {} {} {} {:?}", run.settings, own.visual, own.subtitle, own.words, own.tokens);
+        if done.contains(&key) {
+            continue;
+        }
+        done.push(key);
+        let card = registry::find(&run.model).unwrap();
+        let params = Params::seeded(1, &Device::Cpu);
+        let small = TokenVectors::Published(BertSize { layers: 1, ..BertSize::default() });
+        let own = match &own.tokens {
+            TokenVectors::Published(_) => Given { tokens: small, ..own },
+            _ => own,
+        };
+        let model = (card.build)(&run.settings, &own, params.builder()).unwrap();
+        let input = model.input();
+        assert!(input.text == Text::Tokens || !matches!(own.tokens, TokenVectors::Published(_)), "{method}");
+        let batch = draw::Draw { input: &input, given: &own, size: 2, per_video: 1 }.batch(1).unwrap();
+        let loss = model.loss(&batch, &Pass::training(0, 1, Rng::new(1))).unwrap().total;
+        let loss = loss.to_scalar::<f32>().unwrap();
+        assert!(loss.is_finite(), "{method} on {dataset}: {loss}");
+        let ranked = model.propose(&batch).unwrap();
+        assert!(ranked.len() == 2 && ranked.iter().all(|list| !list.is_empty()), "{method} on {dataset}");
+        for list in ranked {
+            assert!(list.is_sorted_by(|a, b| a.score >= b.score), "{method} on {dataset}");
+        }
+    }
+}
+
+fn runs() -> &'static Utf8Path {
+    Utf8Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../runs"))
+}
+
+fn cells() -> impl Iterator<Item = (&'static str, &'static str)> {
+    METHODS.iter().flat_map(|method| DATASETS.iter().map(|dataset| (*method, *dataset)))
+}
+
+/// The values of a run file: how many, how many of them are ours, and the first that names no source.
+///
+/// A comment `# Source: …` below a table's header stands for the whole table; one behind a value for that value; `# ours` says that
+/// the value is a choice of ours.
+fn sources(text: &str) -> (usize, usize, Option<String>) {
+    let (mut values, mut ours, mut unnamed) = (0, 0, None);
+    let mut of_table = false;
+    for line in text.lines().map(str::trim) {
+        match line {
+            _ if line.starts_with('[') => of_table = false,
+            _ if line.starts_with("# Source: ") => of_table = true,
+            _ if line.is_empty() || line.starts_with('#') => {}
+            _ => {
+                let comment = line.split_once(" # ").map(|(_, comment)| comment.trim());
+                values += 1;
+                ours += usize::from(comment.is_some_and(|comment| comment.starts_with("ours")));
+                if !of_table && comment.is_none() {
+                    unnamed.get_or_insert_with(|| line.to_owned());
+                }
+            }
+        }
+    }
+    (values, ours, unnamed)
+}
+
+#[test]
+fn every_value_of_every_cell_names_its_source() {
+    for (method, dataset) in cells() {
+        let path = runs().join(method).join(format!("{dataset}.toml"));
+        let (values, _, unnamed) = sources(&std::fs::read_to_string(&path).unwrap());
+        assert!(values > 5 && unnamed.is_none(), "{path}: {unnamed:?}");
+    }
+    assert_eq!(sources("[a]\nx = 1\n").2.as_deref(), Some("x = 1"));
+    assert_eq!(sources("[a]\n# Source: card\nx = 1\n[b]\ny = 2 # ours: why\n"), (2, 1, None));
+}
+
+/// The table of `docs/models.md`, as the run files are; `CUEMARK_WRITE_DOCS=1` writes it.
+#[test]
+fn the_table_of_methods_and_datasets_is_as_the_run_files_are() {
+    let mut table = format!("| method | {} |\n|---|{}\n", DATASETS.join(" | "), "---|".repeat(DATASETS.len()));
+    let mut found = 0;
+    for method in METHODS {
+        write!(table, "| {method} |").unwrap();
+        for dataset in DATASETS {
+            let path = runs().join(method).join(format!("{dataset}.toml"));
+            let Ok(text) = std::fs::read_to_string(&path) else {
+                table.push_str(" not yet |");
+                continue;
+            };
+            found += 1;
+            let run = RunFile::read(&path, &[]).unwrap();
+            let params = Params::counted();
+            let card = registry::find(&run.model).unwrap();
+            (card.build)(&run.settings, &given(&run), params.builder()).unwrap();
+            let (values, ours, _) = sources(&text);
+            write!(table, " {:.1} M, {ours} of {values} ours |", params.count() as f64 / 1e6).unwrap();
+        }
+        table.push('\n');
+    }
+    write!(table, "\n{found} of {} cells have a run file.\n", METHODS.len() * DATASETS.len()).unwrap();
+    let path = Utf8Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/models.md"));
+    let text = std::fs::read_to_string(path).unwrap();
+    let (begin, end) = ("<!-- cells: begin -->\n", "<!-- cells: end -->");
+    let (before, rest) = text.split_once(begin).unwrap();
+    let (_, after) = rest.split_once(end).unwrap();
+    let now = format!("{before}{begin}{table}{end}{after}");
+    if std::env::var_os("CUEMARK_WRITE_DOCS").is_some() {
+        std::fs::write(path, &now).unwrap();
+    }
+    assert_eq!(text, now, "run this test once with CUEMARK_WRITE_DOCS=1");
+    assert_eq!(found, 119);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! `cuemark features`: extract clip features, look at them, convert them, hold two stores against each other.
+//! `cuemark features`: extract clip features, look at them, convert them, hold two stores against each other or one against what is
+//! published.
 
 use std::sync::Arc;
 
@@ -7,8 +8,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::Subcommand;
 use cuemark_core::ClipLen;
 use cuemark_features::{
-    Comparison, ConvertOptions, ConvertReport, Durations, FeatureSource, Joined, Layout, Normalise, OpenOptions, Pca,
-    Precision, Recipe, Resample, RowTime, StreamSurvey, compare, convert, open, sample_rows, survey,
+    ARCHIVES, Archive, Comparison, ConvertOptions, ConvertReport, Durations, FeatureSource, Joined, Layout, Normalise,
+    OpenOptions, Pca, Precision, Recipe, Resample, RowTime, StreamSurvey, compare, convert, find_archive, open,
+    sample_rows, survey,
 };
 use cuemark_formats::{Overwrite, Source};
 use serde_json::json;
@@ -32,6 +34,23 @@ pub(crate) enum Action {
         source: SourceArgs,
         #[command(flatten)]
         time: TimeArgs,
+        #[command(flatten)]
+        print: Print,
+    },
+    /// The feature archives that the field passes round: dataset, extractor, width, rows, layout, where from, licence.
+    List {
+        /// Of one dataset only.
+        #[arg(long, value_name = "NAME")]
+        dataset: Option<String>,
+        #[command(flatten)]
+        print: Print,
+    },
+    /// Whether a folder or file is a published archive; exit 1 when it is not.
+    Check {
+        /// The archive, as `features list` names it.
+        name: String,
+        /// What shall be it.
+        path: Utf8PathBuf,
         #[command(flatten)]
         print: Print,
     },
@@ -170,6 +189,8 @@ impl TimeArgs {
 pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
     match action {
         Action::Info { store, source, time, print } => info(store, source, time, *print),
+        Action::List { dataset, print } => list(dataset.as_deref(), *print),
+        Action::Check { name, path, print } => check(name, path, *print),
         Action::Extract(args) => extract::run(args),
         Action::Convert(args) => run_convert(args),
         Action::Compare { a, b, source, worst, print } => run_compare([a, b], source, *worst, *print),
@@ -182,6 +203,48 @@ fn info(store: &Utf8Path, source: &SourceArgs, time: &TimeArgs, print: Print) ->
     let found = watched("reading", |progress| survey(source.as_ref(), progress))?;
     let outcome = print.result(&json!({ "streams": found }), || info_text(store, &found))?;
     Ok(if found.iter().all(StreamSurvey::is_sound) { outcome } else { outcome.with_problems() })
+}
+
+fn list(dataset: Option<&str>, print: Print) -> anyhow::Result<Outcome> {
+    let found: Vec<&Archive> =
+        ARCHIVES.iter().filter(|archive| dataset.is_none_or(|dataset| archive.dataset == dataset)).collect();
+    if found.is_empty() {
+        bail!("no archive is known of dataset `{}`", dataset.unwrap_or_default());
+    }
+    print.result(&json!({ "archives": found }), || {
+        let row = |archive: &&Archive| {
+            [
+                archive.name,
+                archive.dataset,
+                archive.extractor,
+                &thousands(archive.width),
+                &archive.row.to_string(),
+                archive.layout.name(),
+                archive.files,
+                archive.from,
+                archive.licence.unwrap_or("not stated"),
+            ]
+            .map(str::to_owned)
+            .to_vec()
+        };
+        let header = ["name", "dataset", "extractor", "width", "a row is", "layout", "files", "from", "licence"];
+        output::table(&header, &found.iter().map(row).collect::<Vec<_>>())
+    })
+}
+
+fn check(name: &str, path: &Utf8Path, print: Print) -> anyhow::Result<Outcome> {
+    let archive = find_archive(name)?;
+    let found = watched("reading", |progress| archive.check(path, progress))?;
+    let outcome = print.result(&found, || {
+        let what = match &found.found {
+            Some(stream) => format!("{} of {} rows", thousands(stream.videos), thousands(stream.rows)),
+            None => "not read".to_owned(),
+        };
+        let mut text = format!("{path}: {} `{name}` ({what})\n", if found.is_one() { "is" } else { "is not" });
+        text.extend(found.problems.iter().map(|problem| format!("WRONG: {problem}\n")));
+        text
+    })?;
+    Ok(if found.is_one() { outcome } else { outcome.with_problems() })
 }
 
 fn info_text(store: &Utf8Path, found: &[StreamSurvey]) -> String {

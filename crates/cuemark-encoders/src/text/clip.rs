@@ -33,7 +33,16 @@ impl ClipText {
             longest: config.max_position_embeddings,
             first_token: "<|startoftext|>",
         };
-        let tokenizer = Tokenizer::load(folder, expected)?;
+        Self::with_tokenizer(folder, config, Tokenizer::load(folder, expected)?, device)
+    }
+
+    /// The network of `folder` with a tokenizer that may have come from elsewhere.
+    pub(super) fn with_tokenizer(
+        folder: &WeightsFolder,
+        config: &ClipTextConfig,
+        tokenizer: Tokenizer,
+        device: &Device,
+    ) -> Result<Self> {
         let path = folder.weight_file()?;
         let params = Params::loaded(folder.tensors()?, device);
         let unfit = |error: candle_core::Error| EncodeError::Unfit {
@@ -59,9 +68,13 @@ impl ClipText {
     /// # Errors
     /// When a sentence cannot be split into tokens, or a tensor operation fails.
     pub fn token_states(&self, sentences: &[&str]) -> Result<Vec<Tensor>> {
-        let ids = self.tokenizer.ids(sentences)?;
+        self.states_of(&self.tokenizer.ids(sentences)?)
+    }
+
+    /// As [`ClipText::token_states`], of sentences whose tokens are known.
+    pub(super) fn states_of(&self, ids: &[Vec<u32>]) -> Result<Vec<Tensor>> {
         let lengths: Vec<usize> = ids.iter().map(Vec::len).collect();
-        let mut states = vec![None; sentences.len()];
+        let mut states = vec![None; ids.len()];
         for batch in batches(&lengths, BATCH_TOKENS) {
             // Equal lengths together: nothing is padded.
             for run in batch.chunk_by(|a, b| lengths[*a] == lengths[*b]) {

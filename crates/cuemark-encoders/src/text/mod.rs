@@ -3,7 +3,7 @@
 //! [`load`] makes an encoder of weights by name or path: a transformer of the BERT family ([`Transformer`]: MiniLM, SimCSE,
 //! RoBERTa, DistilBERT), CLIP's text side ([`ClipText`]) or the mean of word vectors ([`Glove`]). Sentences are sorted by length
 //! and never padded, so a vector does not depend on what else was encoded with it. [`Reference`] holds an encoder to vectors
-//! that another implementation made.
+//! that another implementation made. [`Pretrained`] takes such weights apart for whoever trains with them.
 
 mod batches;
 mod clip;
@@ -12,6 +12,7 @@ mod glove;
 mod named;
 mod network;
 mod pooling;
+mod pretrained;
 mod ragged;
 mod reference;
 mod rows;
@@ -23,6 +24,7 @@ use candle_core::Device;
 pub use clip::ClipText;
 pub use glove::Glove;
 pub use pooling::{Length, Pooling, Recipe};
+pub use pretrained::{NetworkSizes, Pretrained, PretrainedFamily, TokenStates};
 pub use reference::{Agreement, Reference};
 pub use tokenizer::check_tokenizer;
 pub use transformer::Transformer;

@@ -61,6 +61,16 @@ impl<'a> Named<'a> {
         Ok((weight, self.get(&format!("{name}.bias"), &[output])?))
     }
 
+    /// Every parameter by its name after the prefix, with the names that PyTorch's code has.
+    pub(super) fn by_name(self) -> HashMap<String, Tensor> {
+        let prefix = self.prefix.as_str();
+        let rename = |name: &str| {
+            name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+        };
+        let own = |(name, tensor): (String, Tensor)| Some((rename(name.strip_prefix(prefix)?), tensor));
+        self.tensors.into_iter().filter_map(own).collect()
+    }
+
     /// Refuses a file that holds layers the network was not told of.
     pub(super) fn finish(self, layers: &str) -> Result<()> {
         let begin = format!("{}{layers}", self.prefix);

@@ -1,6 +1,6 @@
 //! Sentences as token ids.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_formats::{ReadError, Source, json};
 use serde_json::{Map, Value, json};
 use tokenizers::{Tokenizer as Inner, TruncationParams};
@@ -26,6 +26,7 @@ pub(super) struct Expected {
 }
 
 /// Splits sentences as the network was trained to read them.
+#[derive(Clone)]
 pub(super) struct Tokenizer {
     inner: Inner,
     path: Utf8PathBuf,
@@ -65,6 +66,11 @@ impl Tokenizer {
             return Err(fault(format!("sentences begin with `{first}`, the network expects `{wanted}`")));
         }
         Ok(Self { inner, path, words: expected.words })
+    }
+
+    /// The file it was read from.
+    pub(super) fn path(&self) -> &Utf8Path {
+        &self.path
     }
 
     /// The ids of every sentence, special tokens among them; none is empty.

@@ -33,6 +33,17 @@ impl Transformer {
         let longest = recipe.longest.unwrap_or(usize::MAX).min(config.longest());
         let first_token = config.family.first_token();
         let tokenizer = Tokenizer::load(folder, Expected { words: config.words, longest, first_token })?;
+        Self::with_tokenizer(folder, config, recipe, tokenizer, device)
+    }
+
+    /// The network of `folder` with a tokenizer that may have come from elsewhere.
+    pub(super) fn with_tokenizer(
+        folder: &WeightsFolder,
+        config: &TransformerConfig,
+        recipe: Recipe,
+        tokenizer: Tokenizer,
+        device: &Device,
+    ) -> Result<Self> {
         let named = Named::open(folder, config.family.network(), ANCHOR, device)?;
         let network = Network::load(&named, config)?;
         let pool = Pool::load(recipe, &named, config.width)?;
@@ -51,8 +62,17 @@ impl Transformer {
     /// # Errors
     /// When a sentence cannot be split into tokens, or a tensor operation fails.
     pub fn token_states(&self, sentences: &[&str]) -> Result<Vec<Tensor>> {
-        let mut states = vec![None; sentences.len()];
-        self.each_batch(sentences, |places, rows, lengths| {
+        let mut states = Vec::with_capacity(sentences.len());
+        for sentences in sentences.chunks(BATCH_SENTENCES) {
+            states.extend(self.states_of(&self.tokenizer.ids(sentences)?)?);
+        }
+        Ok(states)
+    }
+
+    /// As [`Transformer::token_states`], of sentences whose tokens are known.
+    pub(super) fn states_of(&self, ids: &[Vec<u32>]) -> Result<Vec<Tensor>> {
+        let mut states = vec![None; ids.len()];
+        self.each_of(ids, |places, rows, lengths| {
             let mut start = 0;
             for (place, length) in places.iter().zip(lengths) {
                 states[*place] = Some(rows.narrow(0, start, *length)?);
@@ -70,15 +90,21 @@ impl Transformer {
         mut each: impl FnMut(&[usize], &Tensor, &[usize]) -> Result<()>,
     ) -> Result<()> {
         for (part, sentences) in sentences.chunks(BATCH_SENTENCES).enumerate() {
-            let ids = self.tokenizer.ids(sentences)?;
-            let lengths: Vec<usize> = ids.iter().map(Vec::len).collect();
-            for batch in batches(&lengths, BATCH_TOKENS) {
-                let tokens: Vec<&[u32]> = batch.iter().map(|place| ids[*place].as_slice()).collect();
-                let lengths: Vec<usize> = tokens.iter().map(|tokens| tokens.len()).collect();
-                let rows = self.network.forward(&tokens)?;
-                let places: Vec<usize> = batch.iter().map(|place| part * BATCH_SENTENCES + place).collect();
-                each(&places, &rows, &lengths)?;
-            }
+            self.each_of(&self.tokenizer.ids(sentences)?, |places, rows, lengths| {
+                let places: Vec<usize> = places.iter().map(|place| part * BATCH_SENTENCES + place).collect();
+                each(&places, rows, lengths)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// As [`Transformer::each_batch`], of sentences whose tokens are known.
+    fn each_of(&self, ids: &[Vec<u32>], mut each: impl FnMut(&[usize], &Tensor, &[usize]) -> Result<()>) -> Result<()> {
+        let lengths: Vec<usize> = ids.iter().map(Vec::len).collect();
+        for batch in batches(&lengths, BATCH_TOKENS) {
+            let tokens: Vec<&[u32]> = batch.iter().map(|place| ids[*place].as_slice()).collect();
+            let lengths: Vec<usize> = tokens.iter().map(|tokens| tokens.len()).collect();
+            each(&batch, &self.network.forward(&tokens)?, &lengths)?;
         }
         Ok(())
     }

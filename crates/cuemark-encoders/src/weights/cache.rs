@@ -84,6 +84,11 @@ impl Cache {
         self.root.join("weights")
     }
 
+    /// The folder in which vectors of tokens are kept that were computed once.
+    pub fn token_features(&self) -> Utf8PathBuf {
+        self.root.join("token-features")
+    }
+
     /// The folder of `card`'s weights, whether it is there or not.
     fn folder_of(&self, card: &WeightsCard) -> Utf8PathBuf {
         self.folder().join(card.name)

@@ -71,6 +71,7 @@ impl Draw<'_> {
         let phrases = match self.input.phrases.min(phrases) {
             0 => None,
             each => Some(Phrases {
+                words: None,
                 word_ids: self.numbers(rng, count * each, longest)?,
                 lengths: vec![longest; count * each],
                 per_query: vec![each; count],

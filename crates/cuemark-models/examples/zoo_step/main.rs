@@ -190,7 +190,7 @@ fn timed(steps: usize, mut work: impl FnMut() -> Result<(), Box<dyn Error>>) -> 
 /// One query from features in main memory to its ranked list.
 fn answer(model: &dyn Model, query: &Batch, device: &Device) -> Result<(), Box<dyn Error>> {
     let proposals = model.propose(&query.to_device(device)?)?;
-    let best = proposals.first().map(|list| suppress(list, model.nms().unwrap_or(1.0), ANSWERS));
+    let best = proposals.first().map(|list| suppress(list, model.nms().unwrap_or(1.0), ANSWERS, model.grid()));
     if best.is_none_or(|best| best.is_empty()) { Err("no answer".into()) } else { Ok(()) }
 }
 

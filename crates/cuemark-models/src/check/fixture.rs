@@ -8,7 +8,7 @@ use cuemark_tensor::{DType, Device, Tensor};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{ModelError, Proposal, Result};
+use crate::{Grid, ModelError, Proposal, Result};
 
 /// A reference's weights, inputs, outputs, losses and gradients.
 ///
@@ -192,11 +192,17 @@ impl Fixture {
     ///
     /// # Errors
     /// When the fixture has no durations or does not say how many are kept.
-    pub fn top_segments(&self, ranked: &[Vec<Proposal>], durations: &[f64], nms: f64) -> Result<Tensor> {
+    pub fn top_segments(
+        &self,
+        ranked: &[Vec<Proposal>],
+        durations: &[f64],
+        nms: f64,
+        grid: Option<Grid>,
+    ) -> Result<Tensor> {
         let top = self.number("nms_top")?;
         let mut values = Vec::with_capacity(ranked.len() * top * 2);
         for (proposals, duration) in ranked.iter().zip(durations) {
-            let kept = crate::model::suppress(proposals, nms, top);
+            let kept = crate::model::suppress(proposals, nms, top, grid);
             let seconds = kept.iter().flat_map(|kept| [kept.span.start() * duration, kept.span.end() * duration]);
             values.extend(seconds.chain(std::iter::repeat(-1.0)).take(top * 2).map(|value| value as f32));
         }

@@ -13,9 +13,10 @@ use cuemark_tensor::map::{LayerPlan, StackPlan, Support, map_conv, span_max};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BatchNorm, ClipProjection, ConstantRows, Conv1d, DistilBert, DistilBertSize, LayerNorm, Linear, MapSize,
-    MapSupport, MomentMap, Steps, linear, pointwise, real_steps, uniform,
+    BatchNorm, BertSize, ClipProjection, ConstantRows, Conv1d, LayerNorm, Linear, MapSize, MapSupport, MomentMap,
+    Steps, TokenEncoder, linear, pointwise, real_steps, uniform,
 };
+use crate::Given;
 
 /// Sizes of a matching encoder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,7 +45,7 @@ pub struct MatchingEncoderSize {
     pub scale: f64,
     /// The sentence encoder. Default: the published DistilBERT
     #[serde(default)]
-    pub text: DistilBertSize,
+    pub text: BertSize,
 }
 
 fn hidden() -> usize {
@@ -117,14 +118,14 @@ pub struct MatchingEncoder {
 }
 
 impl MatchingEncoder {
-    /// From clips of `visual` values and a vocabulary of `words` tokens.
+    /// From the clips and tokens that the data gives.
     ///
     /// # Errors
     /// When a parameter is missing or misshaped, and for sizes that cannot be.
-    pub fn new(size: &MatchingEncoderSize, visual: usize, words: usize, vb: VarBuilder) -> Result<Self> {
+    pub fn new(size: &MatchingEncoderSize, given: &Given, vb: VarBuilder) -> Result<Self> {
         Ok(Self {
-            moments: MomentEncoder::new(size, visual, &vb)?,
-            sentences: SentenceEncoder::new(size, words, &vb.pp("text_encoder"))?,
+            moments: MomentEncoder::new(size, given.visual, &vb)?,
+            sentences: SentenceEncoder::new(size, given, &vb.pp("text_encoder"))?,
             scale: size.scale,
         })
     }
@@ -354,28 +355,34 @@ fn fill_convolutions(map: &MomentMap, hidden: usize, vb: &VarBuilder) -> Result<
     steps.map(convolution).collect()
 }
 
-/// Text branch: DistilBERT, mean over the real tokens, layer norm, two heads.
+/// Text branch: DistilBERT, mean over the real tokens, markers among them, layer norm, two heads.
 #[derive(Debug, Clone)]
 pub struct SentenceEncoder {
-    bert: DistilBert,
+    bert: TokenEncoder,
     norm: LayerNorm,
     overlap: Linear,
     matching: Linear,
 }
 
 impl SentenceEncoder {
-    fn new(size: &MatchingEncoderSize, words: usize, vb: &VarBuilder) -> Result<Self> {
-        let dim = size.text.dim;
+    fn new(size: &MatchingEncoderSize, given: &Given, vb: &VarBuilder) -> Result<Self> {
+        let bert = TokenEncoder::new(&size.text, given, vb.pp("bert"))?;
+        let dim = bert.width();
         Ok(Self {
-            bert: DistilBert::new(&size.text, words, vb.pp("bert"))?,
+            bert,
             norm: LayerNorm::new(dim, 1e-5, vb.pp("layernorm"))?,
             overlap: linear(dim, size.joint, vb.pp("fc_out1"))?,
             matching: linear(dim, size.joint, vb.pp("fc_out2"))?,
         })
     }
 
+    /// What it reads of sentences: numbers of tokens, or the vectors that came with them ([`TokenEncoder::reads`]).
+    pub fn reads<'a>(&self, ids: &'a Tensor, vectors: &'a Tensor) -> &'a Tensor {
+        self.bert.reads(ids, vectors)
+    }
+
     /// # Shapes
-    /// - tokens `[sentences, tokens]`, `lengths` real ones each, markers included
+    /// - tokens: what [`SentenceEncoder::reads`] picked, `lengths` real ones each, markers included
     /// - returns `[sentences, joint]` in both spaces
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use cuemark_core::NormSpan;
 
-use super::{CellFill, DistilBertSize, MapSize, MapSupport, MatchingEncoderSize};
+use super::{BertSize, CellFill, MapSize, MapSupport, MatchingEncoderSize};
 use crate::Result;
 use crate::check::Fixture;
 use crate::losses::{Excluded, MutualMatching};
@@ -22,14 +22,14 @@ impl MatchingEncoderSize {
             layers: fixture.number("conv.layers")?,
             support: MapSupport::Exact,
             scale: fixture.real("cosine_scale")?,
-            text: DistilBertSize {
+            text: BertSize {
                 dim: fixture.number("distilbert.dim")?,
                 layers: fixture.number("distilbert.layers")?,
                 heads: fixture.number("distilbert.heads")?,
                 ffn: fixture.number("distilbert.ffn")?,
                 positions: fixture.number("distilbert.max_pos")?,
                 eps: fixture.real("distilbert.ln_eps")?,
-                ..DistilBertSize::default()
+                ..BertSize::default()
             },
         })
     }

@@ -4,13 +4,13 @@ mod anchor_network;
 mod anchors;
 mod attention;
 mod batch_norm;
+mod bert;
 mod boundaries;
 mod boundary_pairs;
 mod clip_windows;
 mod conv1d;
 mod curve_corpus;
 pub mod detr;
-mod distilbert;
 mod dual_encoder;
 mod dual_transformer;
 mod frame_encoder;
@@ -27,6 +27,7 @@ mod query_words;
 mod real_steps;
 mod recurrent;
 mod similarity_curve;
+mod token_encoder;
 mod transformer;
 mod word_table;
 
@@ -40,12 +41,12 @@ pub use anchors::{
 };
 pub use attention::{MultiHead, see_only};
 pub use batch_norm::{BatchNorm, ConstantRows};
+pub use bert::{Bert, BertFamily, BertSize};
 pub use boundaries::{ScoredClips, best_clips, clip_span, nearest_clips, rank_boundaries};
 pub use boundary_pairs::{BoundaryPair, EndClip, PairLimits, as_proposals, best_pairs, probabilities};
 pub use clip_windows::{doubling_windows, sliding_windows, stream_moments, window_means, window_span};
 pub use conv1d::{Conv1d, Steps, pointwise};
 pub use curve_corpus::{CurveModel, StreamClips, of_stream};
-pub use distilbert::{DistilBert, DistilBertSize};
 pub use dual_encoder::{
     Heads, InputProjection, NOT_THERE, Positions, SelfAttention, WordPooling, bert_linear, bert_linear_no_bias,
     bert_table, clip_endpoints, fit_steps, key_bias, pair_bias,
@@ -68,6 +69,7 @@ pub use query_words::{QueryWords, WordSource};
 pub use real_steps::real_steps;
 pub use recurrent::{Recurrent, Running, Ways, final_states, last_step};
 pub use similarity_curve::{CurveRules, SimilarityCurve, StreamQuery};
+pub use token_encoder::{TokenEncoder, TokenVectors};
 pub use transformer::{DecoderLayer, EncoderLayer, TransformerSize};
 pub use word_table::WordTable;
 

@@ -12,8 +12,8 @@ use cuemark_tensor::map::{LayerPlan, MapLayout, StackPlan, Support, map_conv_rel
 use serde::{Deserialize, Serialize};
 
 use super::{Linear, pointwise, uniform};
-use crate::Proposal;
 use crate::check::Fixture;
+use crate::{Grid, Proposal};
 
 /// Sizes of a map, as every run file of the family states them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +59,11 @@ impl MomentMap {
     /// Which cells are valid.
     pub fn layout(&self) -> &Arc<MapLayout> {
         &self.layout
+    }
+
+    /// The grid that its cells are of.
+    pub fn grid(&self) -> Grid {
+        Grid { clips: self.layout.clips() }
     }
 
     /// The span of every valid cell, as fractions of what the clips cover.

@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 use super::cet::{Boundaries, Labels, Mlp, sizes_of, trace_boundaries};
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    DistilBert, DistilBertSize, EncoderLayer, Linear, TextTraining, TransformerSize, clip_span, linear_no_bias,
+    BertSize, EncoderLayer, Linear, TextTraining, TokenEncoder, TransformerSize, clip_span, linear_no_bias,
 };
 use crate::{
-    Answer, Batch, BiEncoder, Code, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, Moments, Proposal,
-    QueryBatch, Result, Supervision, Task, Text, VideoBatch, fill_settings, read_settings,
+    Answer, Batch, BiEncoder, Code, Corpus, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Moments,
+    Proposal, QueryBatch, Result, Supervision, Task, Text, VideoBatch, fill_settings, read_settings,
 };
 
 /// What registers the model.
@@ -77,7 +77,7 @@ pub struct BetConfig {
     /// Share of values that training drops. Default: 0.1
     pub dropout: f64,
     /// The sentence encoder. Default: the published DistilBERT
-    pub text: DistilBertSize,
+    pub text: BertSize,
     /// How it is trained. Default: after 4 epochs, at a tenth of the rate
     pub text_training: TextTraining,
 }
@@ -96,7 +96,7 @@ impl Default for BetConfig {
             labels: Labels::Published,
             nms: 0.5,
             dropout: 0.1,
-            text: DistilBertSize::default(),
+            text: BertSize::default(),
             text_training: TextTraining { frozen_epochs: 4, ..TextTraining::default() },
         }
     }
@@ -106,7 +106,7 @@ impl Default for BetConfig {
 #[derive(Debug)]
 pub struct Bet {
     config: BetConfig,
-    text: DistilBert,
+    text: TokenEncoder,
     core: Core,
 }
 
@@ -134,15 +134,12 @@ impl Bet {
     /// # Errors
     /// When a parameter is missing or misshaped.
     pub fn new(config: &BetConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
-        Ok(Self {
-            text: DistilBert::new(&config.text, given.vocabulary, vb.pp("text_encoder.bert"))?,
-            core: Core::new(config, given.visual, config.text.dim, &vb)?,
-            config: config.clone(),
-        })
+        let text = TokenEncoder::new(&config.text, given, vb.pp("text_encoder.bert"))?;
+        Ok(Self { core: Core::new(config, given.visual, text.width(), &vb)?, text, config: config.clone() })
     }
 
     fn wanted(&self, queries: &QueryBatch, pass: &Pass) -> Result<Wanted> {
-        let tokens = self.text.forward(&queries.word_ids, &queries.mask, pass)?;
+        let tokens = self.text.forward(self.text.reads(&queries.word_ids, &queries.words), &queries.mask, pass)?;
         self.core.wanted(&tokens, &queries.mask)
     }
 
@@ -212,6 +209,10 @@ impl Model for Bet {
 
     fn nms(&self) -> Option<f64> {
         Some(self.config.nms)
+    }
+
+    fn grid(&self) -> Option<Grid> {
+        Some(Grid { clips: self.config.clips })
     }
 
     fn rate(&self, parameter: &str, pass: &Pass) -> f64 {

@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    DistilBert, DistilBertSize, EncoderLayer, Linear, TextTraining, TransformerSize, best_clips, linear,
-    linear_no_bias, nearest_clips, rank_boundaries, see_only,
+    BertSize, EncoderLayer, Linear, TextTraining, TokenEncoder, TransformerSize, best_clips, linear, linear_no_bias,
+    nearest_clips, rank_boundaries, see_only,
 };
 use crate::{
-    Answer, Batch, Code, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, QueryBatch, Result,
-    Supervision, Task, Text, VideoBatch, fill_settings, read_settings, suppress,
+    Answer, Batch, Code, Corpus, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Proposal, QueryBatch,
+    Result, Supervision, Task, Text, VideoBatch, fill_settings, read_settings, suppress,
 };
 
 /// What registers the model.
@@ -74,7 +74,7 @@ pub struct CetConfig {
     /// Share of values that training drops. Default: 0.1
     pub dropout: f64,
     /// The sentence encoder. Default: the published DistilBERT
-    pub text: DistilBertSize,
+    pub text: BertSize,
     /// How it is trained. Default: after 4 epochs, at a tenth of the rate
     pub text_training: TextTraining,
 }
@@ -92,7 +92,7 @@ impl Default for CetConfig {
             labels: Labels::Published,
             nms: 0.5,
             dropout: 0.1,
-            text: DistilBertSize::default(),
+            text: BertSize::default(),
             text_training: TextTraining { frozen_epochs: 4, ..TextTraining::default() },
         }
     }
@@ -174,8 +174,9 @@ impl Boundaries {
 
     /// One answer per row, overlaps above `nms` suppressed; a video fits as well as its best moment.
     pub(super) fn answers(&self, nms: f64) -> Result<Vec<Answer>> {
+        let grid = Some(Grid { clips: self.starts.dim(1)? });
         let answer = |ranked: Vec<Proposal>| {
-            let moments = suppress(&ranked, nms, MOMENTS_PER_VIDEO);
+            let moments = suppress(&ranked, nms, MOMENTS_PER_VIDEO, grid);
             Answer { video_score: moments.first().map_or(0.0, |best| best.score), moments }
         };
         Ok(self.rank()?.into_iter().map(answer).collect())
@@ -206,7 +207,7 @@ impl Mlp {
 #[derive(Debug)]
 pub struct Cet {
     config: CetConfig,
-    text: DistilBert,
+    text: TokenEncoder,
     core: Core,
 }
 
@@ -228,16 +229,13 @@ impl Cet {
     /// # Errors
     /// When a parameter is missing or misshaped.
     pub fn new(config: &CetConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
-        Ok(Self {
-            text: DistilBert::new(&config.text, given.vocabulary, vb.pp("text_encoder.bert"))?,
-            core: Core::new(config, given.visual, config.text.dim, &vb)?,
-            config: config.clone(),
-        })
+        let text = TokenEncoder::new(&config.text, given, vb.pp("text_encoder.bert"))?;
+        Ok(Self { core: Core::new(config, given.visual, text.width(), &vb)?, text, config: config.clone() })
     }
 
     fn of_batch(&self, batch: &Batch, pass: &Pass) -> Result<Boundaries> {
         let queries = &batch.queries;
-        let tokens = self.text.forward(&queries.word_ids, &queries.mask, pass)?;
+        let tokens = self.text.forward(self.text.reads(&queries.word_ids, &queries.words), &queries.mask, pass)?;
         let clips = self.core.clips.forward(&batch.videos.visual)?;
         self.core.boundaries(&self.core.encode(&clips, &tokens, &queries.mask, pass)?)
     }
@@ -300,6 +298,10 @@ impl Model for Cet {
         Some(self.config.nms)
     }
 
+    fn grid(&self) -> Option<Grid> {
+        Some(Grid { clips: self.config.clips })
+    }
+
     fn rate(&self, parameter: &str, pass: &Pass) -> f64 {
         self.config.text_training.factor(parameter, pass)
     }
@@ -319,7 +321,7 @@ impl Corpus for Cet {
     /// Runs the transformer once for every pair of a query and a video.
     fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<Answer>>> {
         let pass = Pass::answering();
-        let tokens = self.text.forward(&queries.word_ids, &queries.mask, &pass)?;
+        let tokens = self.text.forward(self.text.reads(&queries.word_ids, &queries.words), &queries.mask, &pass)?;
         let clips: Vec<&Tensor> = videos.iter().filter_map(|code| code.0.first()).collect();
         if clips.is_empty() {
             return Ok(vec![Vec::new(); queries.ids.len()]);
@@ -402,7 +404,15 @@ pub(super) mod tests {
             power: 3.0,
             labels: Labels::Reaching,
             dropout: 0.0,
-            text: DistilBertSize { dim: 12, layers: 1, heads: 2, ffn: 16, positions: 12, dropout: 0.0, eps: 1e-12 },
+            text: BertSize {
+                dim: 12,
+                layers: 1,
+                heads: 2,
+                ffn: 16,
+                positions: 12,
+                dropout: 0.0,
+                ..BertSize::default()
+            },
             ..CetConfig::default()
         }
     }

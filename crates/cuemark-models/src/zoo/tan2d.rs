@@ -18,8 +18,8 @@ use crate::layers::{
 };
 use crate::losses::ScaledIou;
 use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
-    read_settings,
+    Batch, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task,
+    fill_settings, read_settings,
 };
 
 /// What registers the model.
@@ -232,6 +232,10 @@ impl Model for Tan2d {
     fn nms(&self) -> Option<f64> {
         Some(self.config.nms)
     }
+
+    fn grid(&self) -> Option<Grid> {
+        Some(Grid { clips: self.config.map.clips })
+    }
 }
 
 fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
@@ -265,7 +269,12 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     trace.out("prob", &square(&probabilities.unsqueeze(2)?)?);
     trace.out(
         "segments_top5",
-        &fixture.top_segments(&net.map.rank(&probabilities)?, &fixture.durations()?, config.nms)?,
+        &fixture.top_segments(
+            &net.map.rank(&probabilities)?,
+            &fixture.durations()?,
+            config.nms,
+            Some(net.map.grid()),
+        )?,
     );
     trace.loss("bce", &config.targets.loss(&forward.logits, &ious)?);
     Ok(trace)

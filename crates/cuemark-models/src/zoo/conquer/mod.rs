@@ -259,6 +259,7 @@ impl Model for Conquer {
     fn input(&self) -> Input {
         Input {
             normalise: Normalise::L2Eps,
+            normalise_words: Some(Normalise::None), // queries and subtitles are read as RoBERTa left them
             resample: Resample::Cut { rows: self.config.clips },
             ..Input::pairs(self.config.clips)
         }

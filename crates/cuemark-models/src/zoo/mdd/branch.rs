@@ -54,7 +54,13 @@ impl Branch {
             Confounder::Location => (position.clone(), None),
             Confounder::Unobserved => {
                 let init = Init::Randn { mean: 0.0, stdev: 0.3 };
-                (vb.get_with_hints((config.unobserved, hidden), "dictionary", init)?, None)
+                // Unobserved branches are called `hidden` and their number, from 1.
+                let number = name.trim_start_matches(|c: char| !c.is_ascii_digit()).parse::<usize>().unwrap_or(1);
+                let entries = config.unobserved.of(number - 1).ok_or_else(|| ModelError::Settings {
+                    model: CARD.name,
+                    problem: format!("`unobserved` has no number of vectors for dictionary {number}"),
+                })?;
+                (vb.get_with_hints((entries, hidden), "dictionary", init)?, None)
             }
             Confounder::Action => {
                 let missing =

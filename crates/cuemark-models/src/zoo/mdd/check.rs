@@ -5,11 +5,16 @@ use candle_nn::VarBuilder;
 use cuemark_text::Phrase;
 
 use super::config::{entries, nms};
-use super::{Confounder, Mdd, MddConfig};
+use super::{Confounder, Entries, Mdd, MddConfig};
 use crate::check::{Fixture, Trace};
 use crate::layers::{MapSize, MapSupport};
 use crate::losses::ScaledIou;
 use crate::{Given, Result};
+
+/// Vectors in the unobserved dictionary of this number, from 1; `None` when there is none.
+fn dictionary(fixture: &Fixture, number: usize) -> Option<usize> {
+    fixture.shape(&format!("hidden{number}.dictionary")).ok()?.first().copied()
+}
 
 pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let clips = fixture.number("clips")?;
@@ -21,7 +26,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
         semantic_roles: true,
         reconstruction: fixture.real("lambda_recon")?,
         confounders: fixture_confounders(fixture),
-        unobserved: fixture.shape("hidden1.dictionary").ok().and_then(|shape| shape.first().copied()).unwrap_or(0),
+        unobserved: Entries::List((1..).map_while(|number| dictionary(fixture, number)).collect()),
         actions: entries(),
         heads: fixture.number("heads")?,
         kernel: fixture.number("conv.kernel")?,

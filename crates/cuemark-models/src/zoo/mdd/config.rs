@@ -27,9 +27,9 @@ pub struct MddConfig {
     /// Default: location, unobserved, unobserved
     #[serde(default = "confounders")]
     pub confounders: Vec<Confounder>,
-    /// Vectors in each unobserved dictionary. Default: 80
-    #[serde(default = "entries")]
-    pub unobserved: usize,
+    /// Vectors in each unobserved dictionary: one number for all, or a list with one for each. Default: 80
+    #[serde(default)]
+    pub unobserved: Entries,
     /// Most verbs in an action dictionary. Default: 80
     #[serde(default = "entries")]
     pub actions: usize,
@@ -51,6 +51,32 @@ pub struct MddConfig {
     /// Overlap above which the worse of two answers is dropped. Default: 0.45
     #[serde(default = "nms")]
     pub nms: f64,
+}
+
+/// How many vectors the dictionaries of one kind have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Entries {
+    /// All the same.
+    Each(usize),
+    /// One number for each, in order.
+    List(Vec<usize>),
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Self::Each(entries())
+    }
+}
+
+impl Entries {
+    /// Vectors of dictionary `number`, from 0; `None` when the list ends before it.
+    pub(super) fn of(&self, number: usize) -> Option<usize> {
+        match self {
+            Self::Each(entries) => Some(*entries),
+            Self::List(list) => list.get(number).copied(),
+        }
+    }
 }
 
 /// What may lie behind both the moment and where it lies.

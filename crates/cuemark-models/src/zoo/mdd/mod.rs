@@ -23,12 +23,12 @@ use cuemark_text::{Parse, Phrase};
 use super::tcn_dcm::position_code;
 use crate::layers::{Linear, MapStack, MomentMap, Recurrent, Ways, last_step, linear, pointwise};
 use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision, Task,
-    fill_settings, read_settings,
+    Batch, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision,
+    Task, fill_settings, read_settings,
 };
 
 use branch::{Branch, branch_names};
-pub use config::{Confounder, MddConfig};
+pub use config::{Confounder, Entries, MddConfig};
 use gate::Gate;
 
 /// What registers the model.
@@ -211,5 +211,9 @@ impl Model for Mdd {
 
     fn nms(&self) -> Option<f64> {
         Some(self.config.nms)
+    }
+
+    fn grid(&self) -> Option<Grid> {
+        Some(Grid { clips: self.config.map.clips })
     }
 }

@@ -16,7 +16,7 @@ fn config(confounders: &[Confounder]) -> MddConfig {
         semantic_roles: true,
         reconstruction: 1.0,
         confounders: confounders.to_vec(),
-        unobserved: 6,
+        unobserved: Entries::Each(6),
         actions: 3,
         heads: 2,
         kernel: 3,
@@ -128,4 +128,23 @@ fn one_batch_can_be_learnt_by_heart() {
         assert!(last < 0.3 * first, "{confounders:?}: {first} to {last}");
         assert!(overlaps.iter().all(|overlap| *overlap >= 0.7), "{confounders:?}: {overlaps:?}");
     }
+}
+
+#[test]
+fn dictionaries_of_different_sizes_stand_beside_each_other_and_a_list_that_is_too_short_is_refused() {
+    let sizes = |unobserved: Entries| {
+        let settings = MddConfig { unobserved, ..config(&[Unobserved, Location, Unobserved]) };
+        let net = Mdd::new(&settings, &given(), Params::seeded(1, &Device::Cpu).builder())?;
+        net.propose(&batch())?;
+        let own = net.branches.iter().filter(|branch| branch.kind == Unobserved);
+        Ok::<Vec<usize>, crate::ModelError>(own.map(|branch| branch.dictionary.dim(0).unwrap()).collect())
+    };
+    assert_eq!(sizes(Entries::List(vec![3, 7])).unwrap(), [3, 7]);
+    assert_eq!(sizes(Entries::Each(5)).unwrap(), [5, 5]);
+    let error = sizes(Entries::List(vec![3])).unwrap_err().to_string();
+    assert!(error.contains("`unobserved` has no number of vectors for dictionary 2"), "{error}");
+    let read = |text: &str| toml::from_str::<MddConfig>(text).unwrap().unobserved;
+    let map = "map = { pre_clips = 8, clips = 8, counts = [7] }";
+    assert_eq!(read(&format!("{map}\nunobserved = [3, 7]")), Entries::List(vec![3, 7]));
+    assert_eq!(read(&format!("{map}\nunobserved = 20")), Entries::Each(20));
 }

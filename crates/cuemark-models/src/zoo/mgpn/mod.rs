@@ -21,8 +21,8 @@ use cuemark_tensor::map::span_max;
 
 use crate::layers::{ClipProjection, Conv1d, Linear, MomentMap, Recurrent, Steps, Ways, largest, linear, pointwise};
 use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision, Task,
-    fill_settings, read_settings,
+    Batch, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision,
+    Task, fill_settings, read_settings,
 };
 
 use blocks::{Block, FeedForward, Plans, pooled};
@@ -265,5 +265,9 @@ impl Model for Mgpn {
 
     fn nms(&self) -> Option<f64> {
         Some(self.config.nms)
+    }
+
+    fn grid(&self) -> Option<Grid> {
+        Some(Grid { clips: self.config.map.clips })
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     trace.out("score_final", &square(&scores)?);
     let durations = fixture.durations()?;
     let durations: Vec<f64> = video.iter().filter_map(|video| durations.get(*video).copied()).collect();
-    trace.out("segments_top5", &fixture.top_segments(&map.rank(&scores)?, &durations, config.nms)?);
+    trace.out("segments_top5", &fixture.top_segments(&map.rank(&scores)?, &durations, config.nms, Some(map.grid()))?);
     trace.loss("iou_bce", &overlap);
     trace.loss("vid", &to_sentences);
     trace.loss("sent", &to_moments);

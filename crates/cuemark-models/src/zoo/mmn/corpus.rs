@@ -7,7 +7,9 @@ use cuemark_tensor::functional::l2_normalise;
 
 use super::{CARD, Mmn};
 use crate::layers::TwoSpaces;
-use crate::{Answer, BiEncoder, Code, Corpus, ModelError, Moments, QueryBatch, Result, VideoBatch, suppress};
+use crate::{
+    Answer, BiEncoder, Code, Corpus, Model as _, ModelError, Moments, QueryBatch, Result, VideoBatch, suppress,
+};
 
 /// Most moments of one video in an answer over many.
 pub(super) const MOMENTS_PER_VIDEO: usize = 100;
@@ -47,7 +49,7 @@ impl Corpus for Mmn {
             let moments = TwoSpaces { matching: matching.unsqueeze(0)?, overlap: overlap.unsqueeze(0)? };
             let scores = self.scores(&moments, &sentences)?.squeeze(1)?;
             for (answers, ranked) in answers.iter_mut().zip(self.encoder.moments.map().rank(&scores)?) {
-                let moments = suppress(&ranked, self.config.nms, MOMENTS_PER_VIDEO);
+                let moments = suppress(&ranked, self.config.nms, MOMENTS_PER_VIDEO, self.grid());
                 answers.push(Answer { video_score: moments.first().map_or(0.0, |best| best.score), moments });
             }
         }

@@ -20,8 +20,8 @@ use cuemark_tensor::Pass;
 use crate::layers::{MatchingEncoder, TwoSpaces, cells_of, cosines, one_video_each};
 use crate::losses::Pairs;
 use crate::{
-    Batch, BatchBy, BiEncoder, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, QueryBatch,
-    Result, Supervision, Task, Text, VideoBatch, fill_settings, read_settings,
+    Batch, BatchBy, BiEncoder, Corpus, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Proposal,
+    QueryBatch, Result, Supervision, Task, Text, VideoBatch, fill_settings, read_settings,
 };
 
 pub use config::MmnConfig;
@@ -93,13 +93,18 @@ impl Mmn {
     /// # Errors
     /// When a parameter is missing or misshaped, and for sizes that no map can have.
     pub fn new(config: &MmnConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
-        let encoder = MatchingEncoder::new(&config.network, given.visual, given.vocabulary, vb)?;
+        let encoder = MatchingEncoder::new(&config.network, given, vb)?;
         Ok(Self { encoder, config: config.clone() })
     }
 
     /// The queries in both spaces, `[queries, joint]`.
     pub(super) fn sentences(&self, queries: &QueryBatch, pass: &Pass) -> Result<TwoSpaces> {
-        Ok(self.encoder.sentences.forward(&queries.word_ids, &queries.lengths, pass)?)
+        Ok(self.encoder.sentences.forward(self.tokens(queries), &queries.lengths, pass)?)
+    }
+
+    /// Numbers of tokens, or their vectors where an encoder that stays as it is made them.
+    fn tokens<'a>(&self, queries: &'a QueryBatch) -> &'a Tensor {
+        self.encoder.sentences.reads(&queries.word_ids, &queries.words)
     }
 
     /// The moments of videos in both spaces, `[videos, cells, joint]`.
@@ -143,7 +148,7 @@ impl Mmn {
             let rows = Tensor::new(rows, queries.word_ids.device())?;
             parts.push(Part {
                 visual: batch.videos.visual.narrow(0, first, count)?.contiguous()?,
-                tokens: queries.word_ids.contiguous()?.index_select(&rows, 0)?,
+                tokens: self.tokens(queries).contiguous()?.index_select(&rows, 0)?,
                 lengths: of_part.iter().map(|query| queries.lengths[*query]).collect(),
                 video: of_part.iter().map(|query| queries.video[*query] - first).collect(),
                 spans,
@@ -193,6 +198,10 @@ impl Model for Mmn {
 
     fn nms(&self) -> Option<f64> {
         Some(self.config.nms)
+    }
+
+    fn grid(&self) -> Option<Grid> {
+        Some(self.encoder.moments.map().grid())
     }
 
     fn rate(&self, parameter: &str, pass: &Pass) -> f64 {

@@ -112,7 +112,7 @@ fn a_corpus_answers_as_single_videos_do() {
     let ranked = model.propose(&batch).unwrap();
     for (query, video) in batch.queries.video.iter().enumerate() {
         let answer = &answers[query][*video];
-        let kept = suppress(&ranked[query], 0.5, MOMENTS_PER_VIDEO);
+        let kept = suppress(&ranked[query], 0.5, MOMENTS_PER_VIDEO, model.grid());
         assert_eq!(answer.moments.len(), kept.len());
         assert!((answer.video_score - kept[0].score).abs() < 1e-5);
     }

@@ -50,7 +50,12 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     trace.out("prob", &square(&probabilities.unsqueeze(2)?)?);
     trace.out(
         "segments_top5",
-        &fixture.top_segments(&net.map.rank(&probabilities)?, &fixture.durations()?, config.nms)?,
+        &fixture.top_segments(
+            &net.map.rank(&probabilities)?,
+            &fixture.durations()?,
+            config.nms,
+            Some(net.map.grid()),
+        )?,
     );
     trace.loss("bce", &config.targets.loss(&forward.logits, &ious)?);
     Ok(trace)

@@ -21,8 +21,8 @@ use cuemark_tensor::map::span_max;
 
 use crate::layers::{ClipProjection, Linear, MapStack, MapSupport, MomentMap, Recurrent, Ways, pointwise};
 use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision, Task,
-    fill_settings, read_settings,
+    Batch, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision,
+    Task, fill_settings, read_settings,
 };
 
 use blocks::{GraphBlock, Interactor, QUERY_NARROWING, RelationBlock};
@@ -251,5 +251,9 @@ impl Model for RaNet {
 
     fn nms(&self) -> Option<f64> {
         Some(self.config.nms)
+    }
+
+    fn grid(&self) -> Option<Grid> {
+        Some(Grid { clips: self.config.map.clips })
     }
 }

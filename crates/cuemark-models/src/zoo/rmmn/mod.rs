@@ -20,8 +20,8 @@ use cuemark_tensor::Pass;
 use super::mmn::{Mmn, MmnConfig};
 use crate::layers::{TwoSpaces, cosines, one_video_each};
 use crate::{
-    Batch, BiEncoder, Corpus, Family, FullSize, Given, HardNegatives, Input, Loss, Model, ModelCard, Proposal, Result,
-    Supervision, Task, fill_settings, read_settings,
+    Batch, BiEncoder, Corpus, Family, FullSize, Given, Grid, HardNegatives, Input, Loss, Model, ModelCard, Proposal,
+    Result, Supervision, Task, fill_settings, read_settings,
 };
 
 pub use config::{Form, RmmnConfig};
@@ -145,6 +145,10 @@ impl Model for Rmmn {
 
     fn nms(&self) -> Option<f64> {
         self.mmn.nms()
+    }
+
+    fn grid(&self) -> Option<Grid> {
+        self.mmn.grid()
     }
 
     fn rate(&self, parameter: &str, pass: &Pass) -> f64 {

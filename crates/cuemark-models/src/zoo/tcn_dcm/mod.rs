@@ -23,8 +23,8 @@ use crate::layers::{
     ClipProjection, Linear, MomentMap, Recurrent, Ways, last_step, linear, linear_no_bias, pointwise, uniform,
 };
 use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision, Task,
-    fill_settings, read_settings,
+    Batch, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision,
+    Task, fill_settings, read_settings,
 };
 
 pub use config::TcnDcmConfig;
@@ -302,5 +302,9 @@ impl Model for TcnDcm {
 
     fn nms(&self) -> Option<f64> {
         Some(self.config.nms)
+    }
+
+    fn grid(&self) -> Option<Grid> {
+        Some(Grid { clips: self.config.map.clips })
     }
 }

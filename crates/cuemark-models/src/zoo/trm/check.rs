@@ -39,6 +39,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let net = Trm::new(&config, &given, vb.clone())?;
     let phrases = Phrases {
         word_ids: fixture.ids("phrase_tokens")?,
+        words: None,
         lengths: fixture.counts("phrase_lens")?,
         per_query: fixture.counts("phrases_per_sentence")?,
     };

@@ -21,8 +21,8 @@ use cuemark_tensor::functional::{mask_out, softmax};
 use crate::layers::{Linear, MatchingEncoder, TwoSpaces, cells_of, cosines, linear_no_bias, one_video_each};
 use crate::losses::Pairs;
 use crate::{
-    Batch, BatchBy, Family, FullSize, Given, Input, Loss, Model, ModelCard, Phrases, Proposal, Result, Supervision,
-    Task, Text, fill_settings, read_settings,
+    Batch, BatchBy, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Phrases, Proposal, Result,
+    Supervision, Task, Text, fill_settings, read_settings,
 };
 
 pub use config::{PhraseConfig, TrmConfig};
@@ -107,7 +107,7 @@ impl Trm {
         Ok(Self {
             to_hidden: linear_no_bias(joint, hidden, attention.pp("feat2att"))?,
             to_weight: linear_no_bias(hidden, 1, attention.pp("to_alpha"))?,
-            encoder: MatchingEncoder::new(&config.network, given.visual, given.vocabulary, vb)?,
+            encoder: MatchingEncoder::new(&config.network, given, vb)?,
             config: config.clone(),
         })
     }
@@ -141,7 +141,8 @@ impl Trm {
     fn of_batch(&self, batch: &Batch, pass: &Pass) -> Result<Forward> {
         let queries = &batch.queries;
         let phrases = queries.phrases.as_ref();
-        let texts = Texts { tokens: &queries.word_ids, lengths: &queries.lengths, video: &queries.video, phrases };
+        let tokens = self.encoder.sentences.reads(&queries.word_ids, &queries.words);
+        let texts = Texts { tokens, lengths: &queries.lengths, video: &queries.video, phrases };
         self.forward(&batch.videos.visual, &texts, pass)
     }
 
@@ -190,6 +191,10 @@ impl Model for Trm {
 
     fn nms(&self) -> Option<f64> {
         Some(self.config.nms)
+    }
+
+    fn grid(&self) -> Option<Grid> {
+        Some(self.encoder.moments.map().grid())
     }
 
     fn rate(&self, parameter: &str, pass: &Pass) -> f64 {

@@ -48,7 +48,9 @@ impl Trm {
         }
         let mut vectors = vec![sentences.overlap.clone()];
         if let Some(phrases) = texts.phrases.filter(|phrases| !phrases.lengths.is_empty()) {
-            let spoken = self.encoder.sentences.forward(&phrases.word_ids, &phrases.lengths, pass)?;
+            let given = phrases.words.as_ref().unwrap_or(&phrases.word_ids);
+            let tokens = self.encoder.sentences.reads(&phrases.word_ids, given);
+            let spoken = self.encoder.sentences.forward(tokens, &phrases.lengths, pass)?;
             vectors.insert(0, spoken.overlap);
         }
         let chosen = Tensor::new(rows.as_slice(), sentences.overlap.device())?;

@@ -22,6 +22,7 @@ fn batch() -> Batch {
     let mut batch = TOY.batch(1);
     let tokens = [[1u32, 5, 2], [1, 2, 0], [1, 7, 2], [1, 3, 2], [1, 9, 0]];
     batch.queries.phrases = Some(Phrases {
+        words: None,
         word_ids: Tensor::new(&tokens, &Device::Cpu).unwrap(),
         lengths: vec![3, 2, 3, 3, 2],
         per_query: vec![2, 1, 0, 2],
