@@ -200,6 +200,39 @@ pub static WEIGHTS: &[WeightsCard] = &[
         },
     },
     WeightsCard {
+        name: "pp-ocrv4",
+        also: &["rapidocr-onnxruntime"],
+        about: "what is written in pictures: where it stands, which way up, what it says (PP-OCRv4, Latin letters and Chinese)",
+        licence: "Apache-2.0",
+        source: WeightsSource::Pip {
+            package: "rapidocr-onnxruntime",
+            version: "1.4.4",
+            archive: Archive::Wheel,
+            archive_sha256: "971d7d5f223a7a808662229df1ef69893809d8457d834e6373d3854bc1782cbf",
+            archive_bytes: 14_915_192,
+            files: &[
+                PinnedFile {
+                    name: "detection.onnx",
+                    inside: "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx",
+                    bytes: 4_745_517,
+                    sha256: "d2a7720d45a54257208b1e13e36a8479894cb74155a5efe29462512d42f49da9",
+                },
+                PinnedFile {
+                    name: "direction.onnx",
+                    inside: "rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx",
+                    bytes: 585_532,
+                    sha256: "e47acedf663230f8863ff1ab0e64dd2d82b838fceb5957146dab185a89d6215c",
+                },
+                PinnedFile {
+                    name: "recognition.onnx",
+                    inside: "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx",
+                    bytes: 10_857_958,
+                    sha256: "48fc40f24f6d2a207a2b1091d3437eb3cc3eb6b676dc3ef9c37384005483683b",
+                },
+            ],
+        },
+    },
+    WeightsCard {
         name: "clip-vit-base-patch32",
         also: &["openai/clip-vit-base-patch32"],
         about: "frames and sentences in one space of 512 numbers (CLIP)",

@@ -1,0 +1,171 @@
+//! What is written in a film, with times.
+//!
+//! ffmpeg decodes four pictures a second. Each is compared, as a glimpse, with the picture that was read last; one that differs is
+//! read, but no sooner than a second after. So what stands for a second is seen, a picture that stands for an hour is read once, and
+//! a film in which everything moves is read once a second. What is kept is one picture, a few glimpses, and the lines.
+
+mod glimpse;
+mod likeness;
+mod merge;
+
+use cuemark_core::{Line, Progress};
+use cuemark_media::{Ffmpeg, Filter, Framing, OpenedVideo, Partial, Rate};
+
+use crate::picture::Picture;
+use crate::{Reader, Result};
+use glimpse::Glimpse;
+use merge::{Look, Merging};
+
+/// Looks at the film in a second.
+const LOOKS: f64 = 4.0;
+/// Readings are so many seconds apart at least. A line may stand for a second, so not more.
+const APART: f64 = 1.0;
+/// Pictures are decoded with so many pixels on the shorter and the longer side at most. Text that can be read in a film can be read at
+/// this size, and the detector would take several times as long for more.
+const SHORT_SIDE: f64 = 720.0;
+const LONG_SIDE: f64 = 1920.0;
+/// Lines of one picture; more is a page of a book, or made to keep the reader busy.
+const MOST_IN_PICTURE: usize = 100;
+/// Lines of one film. A news channel with tickers has some 5,000 an hour.
+const MOST_LINES: usize = 100_000;
+
+/// What is written in a film.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Read {
+    /// The lines by their starts. They may overlap in time: several lines stand on screen at once.
+    pub lines: Vec<Line>,
+    /// What of the film could not be read; `None` of a whole one.
+    pub partial: Option<Partial>,
+    /// How many of its pictures were read.
+    pub pictures: usize,
+}
+
+impl Reader {
+    /// The lines of a film. A damaged film gives what it has, and says so.
+    ///
+    /// `progress` counts seconds of film.
+    ///
+    /// # Errors
+    /// When the film cannot be decoded at all or changes meanwhile, the weights turn out to be of other networks, or the work was
+    /// stopped.
+    pub fn lines(&self, film: &OpenedVideo, progress: &Progress) -> Result<Read> {
+        let ffmpeg = Ffmpeg::on_path();
+        let info = ffmpeg.probe(film, progress)?;
+        let [width, height] = size(info.size);
+        let framing = Framing::Stretch { width, height, filter: Filter::Bicubic };
+        let mut frames = ffmpeg.frames(film, &info, Rate::PerSecond(LOOKS), framing, progress)?;
+        progress.phase("reading what is written", info.duration.unwrap_or(0.0) as usize);
+        let mut watching = Watching { merging: Merging::every(1.0 / LOOKS), last: None, between: Vec::new() };
+        let mut pictures = 0;
+        for frame in frames.by_ref() {
+            let frame = frame?;
+            let glimpse = Glimpse::of(&frame.rgb, width, height);
+            if let Some(look) = watching.look(Look { time: frame.time, glimpse }) {
+                let picture = Picture { width, height, rgb: frame.rgb };
+                let found = self.read(&picture, MOST_IN_PICTURE, &|| Ok(progress.check()?))?;
+                watching.read(look, found);
+                pictures += 1;
+            }
+            if frame.time.fract() == 0.0 {
+                progress.advance(1)?;
+            }
+            if watching.merging.count() > MOST_LINES {
+                let complaint = Some(format!("more than {MOST_LINES} lines of text"));
+                let partial = Partial { read_seconds: frame.time, stated_seconds: info.duration, complaint };
+                return Ok(Read { lines: watching.merging.finish(frame.time), partial: Some(partial), pictures });
+            }
+        }
+        let decoded = frames.finish()?;
+        Ok(Read { lines: watching.merging.finish(decoded.seconds), partial: decoded.partial(), pictures })
+    }
+}
+
+/// Width and height at which a film is read: its own, unless it is large.
+fn size([width, height]: [usize; 2]) -> [usize; 2] {
+    let (short, long) = (width.min(height) as f64, width.max(height) as f64);
+    let scale = (SHORT_SIDE / short).min(LONG_SIDE / long).min(1.0);
+    [width, height].map(|side| ((side as f64 * scale).round() as usize).max(1))
+}
+
+/// Decides what is read.
+#[derive(Debug)]
+struct Watching {
+    merging: Merging,
+    /// The picture that was read last.
+    last: Option<Look>,
+    /// What was seen since, and was another.
+    between: Vec<Look>,
+}
+
+impl Watching {
+    /// Gives a look back when its picture is to be read.
+    fn look(&mut self, look: Look) -> Option<Look> {
+        let Some(last) = &self.last else { return Some(look) };
+        if !look.glimpse.differs(&last.glimpse) {
+            // What was seen meanwhile is gone without having stood for long.
+            self.between.clear();
+            self.merging.unchanged(look.time);
+            return None;
+        }
+        if look.time - last.time >= APART {
+            return Some(look);
+        }
+        self.between.push(look);
+        None
+    }
+
+    fn read(&mut self, look: Look, found: Vec<crate::Found>) {
+        self.merging.reading(look.clone(), found, &self.between);
+        self.between.clear();
+        self.last = Some(look);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_films_are_read_smaller_and_small_ones_as_they_are() {
+        assert_eq!(size([640, 360]), [640, 360]);
+        assert_eq!(size([3840, 2160]), [1280, 720]);
+        assert_eq!(size([1080, 1920]), [720, 1280]);
+        assert_eq!(size([16_000, 2]), [1920, 1]);
+    }
+
+    /// When a film that has these levels of grey, four a second, is read.
+    fn times_read(levels: &[u8]) -> Vec<f64> {
+        let mut watching = Watching { merging: Merging::every(0.25), last: None, between: Vec::new() };
+        let mut times = Vec::new();
+        for (at, level) in levels.iter().enumerate() {
+            let glimpse = Glimpse::of(&[*level; 3 * 64 * 36], 64, 36);
+            if let Some(look) = watching.look(Look { time: at as f64 / 4.0, glimpse }) {
+                times.push(look.time);
+                watching.read(look, Vec::new());
+            }
+        }
+        times
+    }
+
+    #[test]
+    fn a_still_film_is_read_once_and_a_restless_one_every_second() {
+        assert_eq!(times_read(&[7; 40]), [0.0]);
+        let restless: Vec<u8> = (0..17).map(|at| 15 * at).collect();
+        assert_eq!(times_read(&restless), [0.0, 1.0, 2.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn what_stands_for_a_second_is_read_wherever_it_falls() {
+        // Dark; a flash that is over before the next reading; something that stands for four looks; dark again.
+        for start in 1..12 {
+            let mut levels = vec![0; 20];
+            levels[start..start + 4].fill(200);
+            let read = times_read(&levels);
+            let seen = read.iter().any(|time| levels[(time * 4.0) as usize] == 200);
+            assert!(seen, "{start}: {read:?}");
+        }
+        // A slow fade is seen in the end, although no two neighbours differ.
+        let fade: Vec<u8> = (0..40).map(|at| at * 2).collect();
+        assert!(times_read(&fade).len() > 3);
+    }
+}
