@@ -66,9 +66,9 @@ pub(crate) fn begins(map: &[f32], pieces: usize, steps: usize) -> Vec<usize> {
         for step in 1..=steps {
             let at = piece * width + step;
             let (both, down, along) = (cost[at - width - 1], cost[at - width], cost[at - 1]);
-            let (least, way) = if both < down && both < along {
+            let (least, way) = if both <= down && both <= along {
                 (both, Move::Both)
-            } else if down < both && down < along {
+            } else if down <= along {
                 (down, Move::Piece)
             } else {
                 (along, Move::Step)

@@ -100,7 +100,7 @@ mod tests {
         let span = |start, end| Span::new(start, end).unwrap();
         let word = Word { span: span(3_723.456, 3_724.0), text: "Tom".to_owned() };
         vec![
-            Line { span: span(0.0, 1.5), text: "Tom & Jerry <3 --> you".to_owned(), words: vec![], confidence: 1.0 },
+            Line { span: span(0.0, 1.5), text: "Tom & Jerry --> you".to_owned(), words: vec![], confidence: 1.0 },
             Line {
                 span: span(3_723.456, 3_725.0),
                 text: "Tom\n\nagain".to_owned(),
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn our_own_readers_read_what_is_written() {
         for (format, first) in
-            [(TranscriptFormat::WebVtt, "Tom & Jerry <3 --> you"), (TranscriptFormat::Srt, "Tom & Jerry <3 -> you")]
+            [(TranscriptFormat::WebVtt, "Tom & Jerry --> you"), (TranscriptFormat::Srt, "Tom & Jerry -> you")]
         {
             let source = Source::in_memory("a", format.render(&lines()).into_bytes());
             let read = read_subtitles(&source, None, RowPolicy::Error).unwrap();
