@@ -157,11 +157,11 @@ impl Ffmpeg {
 }
 
 /// The longest film that a file of so many bytes is believed to hold, in seconds.
-fn longest_of(bytes: u64) -> f64 {
+pub(crate) fn longest_of(bytes: u64) -> f64 {
     LONGEST.min(FOR_FREE + bytes as f64 / BYTES_PER_SECOND)
 }
 
-fn too_long(seconds: f64, longest: f64) -> String {
+pub(crate) fn too_long(seconds: f64, longest: f64) -> String {
     if longest < LONGEST {
         return format!("lasts {seconds:.0} s, and a file of its size is believed to hold {longest:.0} s at most");
     }

@@ -22,6 +22,8 @@ mod play;
 mod probe;
 mod program;
 mod running;
+mod sound;
+mod streams;
 mod thumbnail;
 
 pub use encode::Pictures;
@@ -33,3 +35,5 @@ pub use names::{VideoFile, free_name};
 pub use opened::{OpenedVideo, Stamp};
 pub use probe::VideoInfo;
 pub use program::Ffmpeg;
+pub use sound::{SOUND_RATE, Sound};
+pub use streams::{SoundInfo, Streams, SubtitleInfo};

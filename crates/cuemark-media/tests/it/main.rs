@@ -6,3 +6,4 @@ mod decoding;
 mod finding;
 mod hostile;
 mod made;
+mod sound;
