@@ -32,6 +32,11 @@ export function open(moment, { query = "", whole = false, muted = false } = {}) 
     broken("This film was indexed by its features: there is no file to play");
     return;
   }
+  // The browser may still have a film that has been removed meanwhile.
+  ask(path(moment.video)).then(
+    (film) => film.state === "present" || gone(moment, "its file has vanished"),
+    (problem) => problem.status === 404 && gone(moment, problem.message),
+  );
   const source = `${path(moment.video)}/media`;
   const begin = () => {
     if (playing !== moment) return;
@@ -77,6 +82,12 @@ export function look(seconds) {
   stopAt = null;
   video.pause();
   if (video.readyState > 0) video.currentTime = seconds;
+}
+
+function gone(moment, why) {
+  if (playing !== moment) return;
+  unload();
+  broken(`This film cannot be played: ${why}`);
 }
 
 function broken(text) {
