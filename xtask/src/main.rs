@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A chore talks to the terminal and to nothing else.
 
+mod axe;
 mod bench;
 mod bias_study;
 mod dist;

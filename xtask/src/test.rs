@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::process::{cargo, scratch_folder, watch};
 use crate::tally::Tally;
-use crate::{needs, package, python, rules, weights};
+use crate::{axe, needs, package, python, rules, weights};
 
 /// One command of the suite.
 struct Step {
@@ -76,6 +76,8 @@ pub(crate) fn run() -> Result<ExitCode> {
         if step.name == TESTS {
             heading("weights");
             weights::pull()?;
+            heading("axe-core");
+            axe::fetch()?;
             heading("servers");
             database();
         }

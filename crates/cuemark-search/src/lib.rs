@@ -18,6 +18,7 @@ mod index;
 mod kept;
 mod manifest;
 mod quality;
+mod recalibrate;
 mod video;
 
 pub use adding::{AddOptions, Added, AddedVideo, Became};

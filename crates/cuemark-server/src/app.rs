@@ -11,6 +11,7 @@ use axum::routing::get;
 use cuemark_search::Index;
 use tower_http::timeout::TimeoutLayer;
 
+use crate::api::about::Recognised;
 use crate::jobs::Jobs;
 use crate::metrics::Metrics;
 use crate::stream::Readers;
@@ -37,6 +38,8 @@ pub(crate) struct App {
     pub(crate) lookups: Work,
     pub(crate) thumbnails: Thumbnails,
     pub(crate) readers: Readers,
+    /// What is recognised most often in the index.
+    pub(crate) recognised: Recognised,
 }
 
 impl App {
@@ -51,6 +54,7 @@ impl App {
             lookups: Work::new(limits.lookups, PATIENCE),
             thumbnails: Thumbnails::new(limits.thumbnail_bytes),
             readers: Readers::default(),
+            recognised: Recognised::default(),
             options,
         }
     }
@@ -60,12 +64,16 @@ impl App {
 pub(crate) fn router(app: Arc<App>) -> Router {
     let limits = &app.options.limits;
     let api = Router::new()
+        .route("/about", get(api::about::about))
+        .route("/offers", get(api::about::offers))
+        .route("/judged", get(api::judged::list).post(api::judged::add))
         .route("/search", get(api::search::search))
         .route("/moments/like", get(api::search::like))
         .route("/videos", get(api::videos::list))
         .route("/videos/{id}", get(api::videos::one))
         .route("/videos/{id}/strip", get(api::search::strip))
         .route("/videos/{id}/thumbnail", get(api::videos::thumbnail))
+        .route("/videos/{id}/clip", get(api::clip::clip))
         .route("/videos/{id}/media", get(api::videos::media))
         .route("/jobs", get(api::jobs::list).post(api::jobs::start))
         .route("/jobs/{id}", get(api::jobs::one).delete(api::jobs::stop))

@@ -51,14 +51,26 @@ pub struct ServerOptions {
     pub token: Option<String>,
     /// Folders whose videos may be added through the API; none when empty.
     pub addable: Vec<Utf8PathBuf>,
+    /// What clients may leave behind besides videos. Default: judgements
+    pub keeping: Keeping,
     /// How much of it clients may take.
     pub limits: Limits,
+}
+
+/// What clients may leave behind in the folder of the index, besides videos from [`ServerOptions::addable`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Keeping {
+    /// What they say of answers: one file of limited size. Default.
+    #[default]
+    Judgements,
+    /// Nothing.
+    Nothing,
 }
 
 impl Default for ServerOptions {
     fn default() -> Self {
         let listen = SocketAddr::from(([127, 0, 0, 1], 7878));
-        Self { listen, token: None, addable: Vec::new(), limits: Limits::default() }
+        Self { listen, token: None, addable: Vec::new(), keeping: Keeping::default(), limits: Limits::default() }
     }
 }
 

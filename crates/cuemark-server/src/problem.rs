@@ -83,6 +83,7 @@ fn kind(status: StatusCode) -> &'static str {
         StatusCode::RANGE_NOT_SATISFIABLE => "range-not-satisfiable",
         StatusCode::UNPROCESSABLE_ENTITY => "unprocessable",
         StatusCode::SERVICE_UNAVAILABLE => "busy",
+        StatusCode::INSUFFICIENT_STORAGE => "full",
         status if status.is_client_error() => "bad-request",
         _ => "internal",
     }

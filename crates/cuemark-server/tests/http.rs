@@ -202,7 +202,7 @@ fn a_token_is_asked_for_everywhere_but_at_the_page_and_health() {
         assert_eq!(server.get_with(path, "Authorization: Bearer right\r\n").status, 200, "{path}");
         assert_eq!(server.get_with(path, "Cookie: a=b; cuemark_token=right\r\n").status, 200, "{path}");
     }
-    for path in ["/", "/app.js", "/app.css", "/api/v1/health"] {
+    for path in ["/", "/app.js", "/app.css", "/page/api.js", "/page/player.css", "/api/v1/health"] {
         assert_eq!(server.get(path).status, 200, "{path}");
     }
 }
@@ -219,8 +219,14 @@ fn another_hosts_name_is_refused_without_a_token() {
 #[test]
 fn the_page_asks_nobody_else_for_anything() {
     let server = running(None);
-    for path in ["/", "/app.css", "/app.js", "/icon.svg"] {
+    let page = String::from_utf8(server.get("/app.js").body).unwrap();
+    let modules = page.split("\"./page/").skip(1).filter_map(|part| part.split('"').next());
+    let modules: Vec<String> = modules.map(|name| format!("/page/{name}")).collect();
+    assert!(modules.len() >= 7, "{modules:?}");
+    let fixed = ["/", "/app.css", "/app.js", "/icon.svg", "/page/player.css"].map(str::to_owned);
+    for path in fixed.iter().chain(&modules) {
         let reply = server.get(path);
+        assert_eq!(reply.status, 200, "{path}");
         assert!(reply.head.contains("content-security-policy: default-src 'none'"), "{path}");
         let text = String::from_utf8(reply.body).unwrap().replace("http://www.w3.org/2000/svg", "");
         assert!(!text.contains("http://") && !text.contains("https://") && !text.contains("//cdn"), "{path}");

@@ -75,6 +75,14 @@ pub fn python(module: &str) -> Option<Utf8PathBuf> {
     None
 }
 
+/// Notes that the calling test did without `what`, which was not there.
+pub fn note_skipped_part(what: &str) {
+    let thread = std::thread::current();
+    let log = std::env::var(SKIPPED_VARIABLE).ok();
+    let test = format!("{} ({what})", thread.name().unwrap_or("unnamed test"));
+    note_skipped(&test, log.as_deref().map(Utf8Path::new));
+}
+
 /// A folder below the build folder for what is worth keeping between runs. It may not be there yet.
 pub fn scratch(name: &str) -> Utf8PathBuf {
     workspace().join("target/xtask").join(name)

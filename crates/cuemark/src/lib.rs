@@ -5,6 +5,7 @@
 //! | score a prediction file | [`Score`] | [`Scored`] |
 //! | find the moments that a sentence describes | [`Ask`] | [`Found`] |
 //! | make a collection of videos searchable | [`CreateIndex`], [`AddVideos`], [`RemoveVideos`] | [`CreatedIndex`], [`AddedVideos`], [`RemovedVideos`] |
+//! | keep what people said of answers, and fit probabilities to it | [`JudgedFile`], [`CalibrateIndex`] | [`Judgements`], [`CalibratedIndex`] |
 //! | keep an index sound and small | [`DescribeIndex`], [`VerifyIndex`], [`CompactIndex`], [`SalvageIndex`] | [`DescribedIndex`], [`VerifiedIndex`], [`CompactedIndex`], [`Salvaged`] |
 //! | turn videos into clip features | [`Extract`] | [`ExtractedFeatures`] |
 //! | train a model | [`Train`] | [`TrainedRun`] |
@@ -93,9 +94,10 @@ pub use rewrite_queries::RewriteQueries;
 pub use score::{Score, Scored, Took};
 pub use scoring::{CheckedScoring, ScoredLists, Scoring};
 pub use search::{
-    AddVideos, AddedVideos, Ask, Asking, CompactIndex, CompactedIndex, CreateIndex, CreatedIndex, DescribeIndex,
-    DescribedIndex, Found, FoundConcept, FoundMoment, FoundWord, IndexPlace, RemoveVideos, RemovedVideos, SalvageIndex,
-    Shown, VerifiedIndex, VerifyIndex, Videos, parse_moment, parse_span,
+    AddVideos, AddedVideos, Ask, Asking, CalibrateIndex, CalibratedIndex, CompactIndex, CompactedIndex, CreateIndex,
+    CreatedIndex, DescribeIndex, DescribedIndex, Found, FoundConcept, FoundMoment, FoundWord, IndexPlace, JudgedFile,
+    Judgement, Judgements, RemoveVideos, RemovedVideos, SalvageIndex, Shown, Verdict, VerifiedIndex, VerifyIndex,
+    Videos, parse_moment, parse_span,
 };
 pub use similarity::SimilarityBy;
 pub use study::{FillCell, RanStudy, RunStudy, Study, StudySettings, WrittenStudy};

@@ -2,12 +2,12 @@
 
 use clap::Subcommand;
 use cuemark::{
-    AddVideos, AddedVideos, CompactIndex, CreateIndex, DescribeIndex, DescribedIndex, RemoveVideos, SalvageIndex,
-    Salvaged, VerifiedIndex, VerifyIndex,
+    AddVideos, AddedVideos, CalibrateIndex, CalibratedIndex, CompactIndex, CreateIndex, DescribeIndex, DescribedIndex,
+    RemoveVideos, SalvageIndex, Salvaged, VerifiedIndex, VerifyIndex,
 };
 use cuemark_core::printable;
 use cuemark_core::text::thousands;
-use cuemark_search::{VideoEntry, VideoState};
+use cuemark_search::{Calibration, VideoEntry, VideoState};
 
 use crate::commands::index_eval;
 use crate::output::{self, Outcome, Print};
@@ -41,6 +41,11 @@ pub(crate) enum Action {
     /// be read.
     Salvage(Asked<SalvageIndex>),
     Eval(index_eval::Args),
+    /// Fit an index's probabilities, and with them what counts as good enough, to what people said of its answers.
+    ///
+    /// Asks every question that was judged on the page again and looks at the answers that were judged. Ten right and ten wrong
+    /// ones are the least. A server that is running keeps the old curve until it is started again.
+    Calibrate(Asked<CalibrateIndex>),
 }
 
 /// A request and how its answer is printed.
@@ -77,6 +82,10 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
             Ok(if salvaged.lost.is_empty() { outcome } else { outcome.with_problems() })
         }
         Action::Eval(args) => index_eval::run(args),
+        Action::Calibrate(asked) => {
+            let fitted = watched("asking", |progress| asked.request.run(progress))?;
+            asked.print.result(&fitted, || calibrated_text(&fitted))
+        }
     }
 }
 
@@ -157,6 +166,22 @@ fn described_text(described: &DescribedIndex) -> String {
     };
     rows.extend(described.videos.iter().flatten().map(row));
     output::text_table(&["", ""], &rows)
+}
+
+fn calibrated_text(fitted: &CalibratedIndex) -> String {
+    let row = |name: &str, curve: &Calibration| {
+        // From where on an answer is as likely as not, in deviations above what a question scores by chance.
+        let even = -curve.offset / curve.slope;
+        vec![name.to_owned(), format!("{even:.2}"), format!("{:.2}", curve.slope), thousands(curve.answers)]
+    };
+    let rows = [row("before", &fitted.before), row("now", &fitted.after)];
+    format!(
+        "{} questions, {} right and {} wrong answers\n\n{}",
+        thousands(fitted.questions),
+        thousands(fitted.right),
+        thousands(fitted.wrong),
+        output::table(&["", "even odds at", "slope", "fitted on"], &rows)
+    )
 }
 
 fn megabytes(bytes: u64) -> String {

@@ -1,11 +1,11 @@
 //! `cuemark index eval`: how good an index answers, on queries whose answers are known.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark::IndexPlace;
+use cuemark::{IndexPlace, JudgedFile};
 use cuemark_core::Truth;
 use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::Source;
-use cuemark_search::{Quality, QualityOptions, Reliability};
+use cuemark_search::{EngineUrl, Quality, QualityOptions, Reliability};
 use cuemark_world::WorldLog;
 
 use crate::output::{self, Outcome, Print, percent, thousands};
@@ -21,9 +21,10 @@ use crate::progress::watched;
 pub(crate) struct Args {
     #[command(flatten)]
     place: IndexPlace,
-    /// The queries and their answers, in any truth layout; a query with a pool is asked of its pool.
+    /// The queries and their answers, in any truth layout; a query with a pool is asked of its pool. Default: what was judged on
+    /// the page of this index
     #[arg(long, value_name = "FILE")]
-    truth: Utf8PathBuf,
+    truth: Option<Utf8PathBuf>,
     /// The queries are about this built-in world: grade the moments of all its films instead of those of the query's pool.
     #[arg(long, value_name = "DIR")]
     world: Option<Utf8PathBuf>,
@@ -44,7 +45,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
-    let all = read_truth(&Source::new(&args.truth), None, &ReadOptions::default())?.queries;
+    let (name, all) = match &args.truth {
+        Some(path) => (path.clone(), read_truth(&Source::new(path), None, &ReadOptions::default())?.queries),
+        None => judged(&args.place)?,
+    };
     let step = args.queries.map_or(1, |wanted| all.len().div_ceil(wanted.max(1))).max(1);
     let truths: Vec<Truth> = all.into_iter().step_by(step).collect();
     let truths = match &args.world {
@@ -55,9 +59,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let options = QualityOptions { answers: args.limit.max(1), iou: args.iou, two_stage: args.two_stage.clone() };
     let quality = watched("asking", |progress| Quality::of(&index, &truths, &options, progress))?;
     if quality.queries == 0 {
-        anyhow::bail!("{}: no query has a right answer among the videos of the index", args.truth);
+        anyhow::bail!("{name}: no query has a right answer among the videos of the index");
     }
     args.print.result(&quality, || text(&quality, &options))
+}
+
+/// What people said of the answers of this index, one query for each question.
+fn judged(place: &IndexPlace) -> anyhow::Result<(Utf8PathBuf, Vec<Truth>)> {
+    let EngineUrl::File(folder) = place.url()? else {
+        anyhow::bail!("an index on a server keeps no judgements; name a file with `--truth`");
+    };
+    let file = JudgedFile::in_folder(&folder);
+    let judged = file.read()?;
+    if judged.damaged > 0 {
+        output::say(&format!("note: {}: {} lines cannot be read and were left out", file.path(), judged.damaged));
+    }
+    if judged.list.is_empty() {
+        anyhow::bail!("nobody has judged an answer of `{folder}` yet; name a file with `--truth`");
+    }
+    Ok((file.path().to_owned(), judged.truths()))
 }
 
 /// The same queries with the graded moments of every film.

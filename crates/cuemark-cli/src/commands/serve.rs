@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 
 use camino::Utf8PathBuf;
 use cuemark::IndexPlace;
-use cuemark_server::ServerOptions;
+use cuemark_server::{Keeping, ServerOptions};
 
 use crate::output::{Outcome, say};
 
@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// Let the API add videos from this folder; may be repeated.
     #[arg(long, value_name = "DIR")]
     allow_add: Vec<Utf8PathBuf>,
+    /// Keep nothing that clients say: no judgements of answers.
+    #[arg(long, conflicts_with = "allow_add")]
+    read_only: bool,
 }
 
 /// `127.0.0.1:7878`, `localhost:7878` or `7878`.
@@ -41,8 +44,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let index = args.place.open(None)?;
     // From the environment, since everybody on the machine can read a command line.
     let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
-    let options =
-        ServerOptions { listen: args.listen, token, addable: args.allow_add.clone(), ..ServerOptions::default() };
+    let keeping = if args.read_only { Keeping::Nothing } else { Keeping::Judgements };
+    let addable = args.allow_add.clone();
+    let options = ServerOptions { listen: args.listen, token, addable, keeping, ..ServerOptions::default() };
     cuemark_server::serve(index, options, |address| say(&format!("listening on http://{address}")))?;
     Ok(Outcome::ok(""))
 }

@@ -34,7 +34,7 @@ pub(crate) use evenly::evenly;
 pub use salvage::{Lost, Salvaged, salvage, salvage_on};
 pub use url::{CollectionLayout, EngineUrl, VectorIndex};
 
-use crate::{Embedding, Filter, KeptFile, Manifest, Result, VideoEntry, VideoState, manifest};
+use crate::{Embedding, Filter, KeptFile, Manifest, Result, SearchError, VideoEntry, VideoState, manifest};
 use disk::RealDisk;
 #[cfg(not(feature = "milvus"))]
 use without_milvus::Milvus;
@@ -86,6 +86,24 @@ pub(crate) fn manifest(url: &EngineUrl) -> Result<Manifest> {
     match url {
         EngineUrl::File(folder) => Manifest::read(folder),
         EngineUrl::Milvus { .. } => Milvus::manifest(url),
+    }
+}
+
+/// Changes what the manifest of the index at `url` says; the changed one is returned as it was written.
+pub(crate) fn change_manifest(url: &EngineUrl, change: impl FnOnce(&mut Manifest)) -> Result<Manifest> {
+    match url {
+        EngineUrl::File(folder) => {
+            let _lock = writer::take_lock(&RealDisk, folder)?;
+            let mut manifest = Manifest::read(folder)?;
+            change(&mut manifest);
+            manifest.write_on(&RealDisk, folder)?;
+            Ok(manifest)
+        }
+        EngineUrl::Milvus { .. } => Err(SearchError::Server {
+            url: url.to_string(),
+            problem: "the manifest of a collection is written when the collection is made".to_owned(),
+            advice: "make the collection anew".into(),
+        }),
     }
 }
 

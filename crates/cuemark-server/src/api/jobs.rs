@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use camino::Utf8PathBuf;
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use cuemark_core::{Advice, Progress};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Name;
+use super::about::name_of;
+use super::{Body, Name};
 use crate::app::App;
 use crate::jobs::{Job, JobState};
 use crate::problem::Problem;
@@ -25,7 +25,8 @@ use crate::problem::Problem;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewJob {
-    /// Files and folders on the server, inside a folder that it was allowed to add from.
+    /// Files and folders on the server, inside a folder that it was allowed to add from: whole paths, or the name of such a folder
+    /// (`GET /api/v1/about` lists them) and what lies below it.
     paths: Vec<String>,
     /// Tags for them.
     #[serde(default)]
@@ -49,15 +50,8 @@ pub(crate) async fn list(State(app): State<Arc<App>>) -> Json<JobList> {
     (status = 202, body = JobState), (status = 400, body = Problem), (status = 403, body = Problem), (status = 409, body = Problem)))]
 pub(crate) async fn start(
     State(app): State<Arc<App>>,
-    wanted: Result<Json<NewJob>, JsonRejection>,
+    Body(wanted): Body<NewJob>,
 ) -> Result<(StatusCode, Json<JobState>), Problem> {
-    let Json(wanted) = wanted.map_err(|error| {
-        let problem = Problem::new(error.status(), error.body_text());
-        if error.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-            return problem.hint("send `Content-Type: application/json`");
-        }
-        problem
-    })?;
     if wanted.paths.is_empty() || wanted.paths.len() > 1000 || wanted.tags.len() > 100 {
         return Err(Problem::bad("name 1 to 1000 paths and at most 100 tags"));
     }
@@ -78,9 +72,18 @@ fn allowed(app: &App, path: &str) -> Result<Utf8PathBuf, Problem> {
         Problem::new(StatusCode::FORBIDDEN, "a path is not inside a folder that videos may be added from")
             .advise(&Advice::say("start the server with the setting ").set_any("allow_add", "DIR"))
     };
-    let real = Utf8PathBuf::from(path).canonicalize_utf8().map_err(|_| refused())?;
+    let path = below_a_named_folder(app, Utf8Path::new(path)).unwrap_or_else(|| path.into());
+    let real = path.canonicalize_utf8().map_err(|_| refused())?;
     let inside = |folder: &Utf8PathBuf| folder.canonicalize_utf8().is_ok_and(|folder| real.starts_with(folder));
     if app.options.addable.iter().any(inside) { Ok(real) } else { Err(refused()) }
+}
+
+/// Where `NAME/and/so/on` lies, when a folder that may be added from is called so: clients need not know where that is.
+fn below_a_named_folder(app: &App, path: &Utf8Path) -> Option<Utf8PathBuf> {
+    let mut parts = path.components();
+    let Some(Utf8Component::Normal(name)) = parts.next() else { return None };
+    let folder = app.options.addable.iter().find(|folder| name_of(folder).as_deref() == Some(name))?;
+    Some(folder.join(parts.as_path()))
 }
 
 fn find(app: &App, id: &str) -> Result<Arc<Job>, Problem> {

@@ -1,16 +1,22 @@
 //! What can be asked under `/api/v1`.
 
+pub(crate) mod about;
+pub(crate) mod clip;
 pub(crate) mod jobs;
+pub(crate) mod judged;
+mod names;
 pub(crate) mod search;
 pub(crate) mod videos;
 
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{FromRequestParts, Path, State};
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use utoipa::{OpenApi, ToSchema};
 
 use crate::app::App;
@@ -34,6 +40,11 @@ pub(crate) struct Health {
     info(title = "cuemark", description = "Find the moment that a sentence describes."),
     paths(
         health,
+        about::about,
+        about::offers,
+        clip::clip,
+        judged::list,
+        judged::add,
         search::search,
         search::like,
         search::strip,
@@ -80,5 +91,23 @@ impl<S: Send + Sync> FromRequestParts<S> for Name {
             Ok(Path(name)) => Ok(Self(name)),
             Err(_) => Err(Problem::bad("the name in the path is not UTF-8")),
         }
+    }
+}
+
+/// The JSON of a request's body.
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let read: Result<Json<T>, JsonRejection> = Json::from_request(request, state).await;
+        read.map(|Json(body)| Self(body)).map_err(|error| {
+            let problem = Problem::new(error.status(), error.body_text());
+            if error.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+                return problem.hint("send `Content-Type: application/json`");
+            }
+            problem
+        })
     }
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Name;
+use super::names::names;
 use crate::app::App;
 use crate::problem::Problem;
 
@@ -27,9 +28,9 @@ pub(crate) struct Asked {
     q: String,
     /// Answers, 1 to 100. Default: 10
     limit: Option<usize>,
-    /// Names of videos to look in, separated by commas.
+    /// Names of videos to look in, separated by commas; `\\,` is a comma of a name.
     video: Option<String>,
-    /// Tags that a video must have, separated by commas.
+    /// Tags that a video must have, separated by commas; `\\,` is a comma of a tag.
     tag: Option<String>,
     /// `START-END` in seconds: only moments inside.
     within: Option<String>,
@@ -119,18 +120,14 @@ async fn answer(app: Arc<App>, asking: Asking) -> Result<Json<Answered>, Problem
 
 impl Asked {
     fn asking(self) -> Result<Asking, Problem> {
-        let list = |text: Option<String>| -> Vec<String> {
-            let text = text.unwrap_or_default();
-            text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
-        };
         let exact = match self.mode.as_deref() {
             None | Some("approximate") => false,
             Some("exact") => true,
             Some(other) => return Err(Problem::bad(format!("`mode` is `{other}`, not `approximate` or `exact`"))),
         };
         Ok(Asking {
-            videos: list(self.video),
-            tags: list(self.tag),
+            videos: names(&self.video.unwrap_or_default()),
+            tags: names(&self.tag.unwrap_or_default()),
             within: self.within,
             limit: limit(self.limit)?,
             least: self.least.unwrap_or(Asking::LEAST),

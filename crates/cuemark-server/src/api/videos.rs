@@ -127,7 +127,7 @@ async fn entry(app: &App, id: String) -> Result<VideoEntry, Problem> {
     app.lookups.run(move |_| known(&index, video)).await
 }
 
-fn known(index: &Index, video: VideoId) -> Result<VideoEntry, SearchError> {
+pub(crate) fn known(index: &Index, video: VideoId) -> Result<VideoEntry, SearchError> {
     index.engine().video(&video)?.ok_or(SearchError::UnknownVideo { video })
 }
 

@@ -12,7 +12,7 @@ use cuemark_formats::Overwrite;
 use cuemark_search::{
     EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, Moment, Result, SearchError, VideoEntry, VideoState,
 };
-use cuemark_server::{Limits, Server, ServerOptions};
+use cuemark_server::{Keeping, Limits, Server, ServerOptions};
 use serde_json::Value;
 
 const WORDS: [&str; 6] = ["red", "blue", "ball", "box", "spins", "stage"];
@@ -67,6 +67,7 @@ impl Drop for Running {
 pub struct Setup {
     pub token: Option<&'static str>,
     pub limits: Limits,
+    pub keeping: Keeping,
     /// Films besides `one`: a name, and who makes the file.
     pub films: Vec<(&'static str, Maker)>,
 }
@@ -102,6 +103,7 @@ pub fn running_with(setup: Setup) -> Running {
         token: setup.token.map(str::to_owned),
         addable: vec![folder.join("videos")],
         limits: setup.limits,
+        keeping: setup.keeping,
     };
     let (stop, stopped) = tokio::sync::oneshot::channel();
     let (tell, told) = std::sync::mpsc::channel();

@@ -2,16 +2,20 @@
 
 mod add;
 mod ask;
+mod calibrate;
 mod create;
 mod found;
+mod judged;
 mod keep;
 mod place;
 mod salvage;
 
 pub use add::{AddVideos, AddedVideos, Videos};
 pub use ask::{Ask, Asking, parse_moment, parse_span};
+pub use calibrate::{CalibrateIndex, CalibratedIndex};
 pub use create::{CreateIndex, CreatedIndex};
 pub use found::{Found, FoundConcept, FoundMoment, FoundWord, Shown};
+pub use judged::{JudgedFile, Judgement, Judgements, Verdict};
 pub use keep::{
     CompactIndex, CompactedIndex, DescribeIndex, DescribedIndex, RemoveVideos, RemovedVideos, VerifiedIndex,
     VerifyIndex,
