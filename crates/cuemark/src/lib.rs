@@ -94,8 +94,8 @@ pub use score::{Score, Scored, Took};
 pub use scoring::{CheckedScoring, ScoredLists, Scoring};
 pub use search::{
     AddVideos, AddedVideos, Ask, Asking, CompactIndex, CompactedIndex, CreateIndex, CreatedIndex, DescribeIndex,
-    DescribedIndex, Found, FoundConcept, FoundMoment, FoundWord, IndexPlace, RemoveVideos, RemovedVideos, SalvageIndex,
-    Shown, VerifiedIndex, VerifyIndex, Videos, parse_moment, parse_span,
+    DescribedIndex, FindInFilm, Found, FoundBecause, FoundConcept, FoundMoment, FoundWord, IndexPlace, RemoveVideos,
+    RemovedVideos, SalvageIndex, Shown, VerifiedIndex, VerifyIndex, Videos, parse_moment, parse_span,
 };
 pub use similarity::SimilarityBy;
 pub use study::{FillCell, RanStudy, RunStudy, Study, StudySettings, WrittenStudy};

@@ -3,15 +3,18 @@
 mod add;
 mod ask;
 mod create;
+mod find;
 mod found;
 mod keep;
 mod place;
 mod salvage;
+mod words;
 
 pub use add::{AddVideos, AddedVideos, Videos};
 pub use ask::{Ask, Asking, parse_moment, parse_span};
 pub use create::{CreateIndex, CreatedIndex};
-pub use found::{Found, FoundConcept, FoundMoment, FoundWord, Shown};
+pub use find::FindInFilm;
+pub use found::{Found, FoundBecause, FoundConcept, FoundMoment, FoundWord, Shown};
 pub use keep::{
     CompactIndex, CompactedIndex, DescribeIndex, DescribedIndex, RemoveVideos, RemovedVideos, VerifiedIndex,
     VerifyIndex,
