@@ -7,8 +7,8 @@ use cuemark_core::{Line, Progress, Rng, Span, Track, Word};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::{Embedded, disk::Disk, salvage_on};
 use cuemark_search::{
-    AskedWord, Effort, Embedding, Engine, Filter, Forms, Moment, Nearest, Phrase, Result, Settling, VideoEntry, VideoState,
-    WordsAsked,
+    AskedWord, Effort, Embedding, Engine, Filter, Forms, Moment, Nearest, Phrase, Result, Settling, VideoEntry,
+    VideoState, WordsAsked,
 };
 use serde_json::Value;
 

@@ -36,7 +36,7 @@ pub struct Because {
 /// from each other, and for lines that their reader was not sure of.
 pub(super) fn probability(passage: &Passage) -> f64 {
     let telling = 1.0 - (-passage.information / TELLING).exp();
-    SUREST * passage.share.powi(2) * telling * (0.9 + 0.1 * passage.order) * passage.confidence.clamp(0.0, 1.0).sqrt()
+    SUREST * passage.share.powi(2) * telling * (0.8 + 0.2 * passage.order) * passage.confidence.clamp(0.0, 1.0).sqrt()
 }
 
 /// A stretch with words as an answer.

@@ -12,6 +12,8 @@ use super::{lemma, tokens};
 
 /// Words with their places that are held at most, some two gigabytes: films beyond are not found by their words.
 const MOST: usize = 1 << 28;
+/// Lines that there are at least, as far as rarity goes: a word of a small index may be rare elsewhere.
+const LEAST_LINES: f64 = 100.0;
 /// Lines of films that are gone at most before the index is made anew, unless half of all lines are alive.
 const FEW: usize = 10_000;
 
@@ -169,7 +171,7 @@ impl Inverted {
 
     /// What a word is worth that stands in so many lines, in nats: BM25's, never below 0.
     pub(super) fn worth(&self, lines: usize) -> f64 {
-        let (all, with) = (self.lines.len() as f64, lines as f64);
+        let (all, with) = ((self.lines.len() as f64).max(LEAST_LINES), lines as f64);
         (1.0 + (all - with + 0.5).max(0.0) / (with + 0.5)).ln()
     }
 

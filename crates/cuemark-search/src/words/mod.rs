@@ -76,7 +76,8 @@ pub struct Passage {
     pub track: Track,
     /// Where, in **seconds**: the lines below from the first to the last.
     pub span: Span,
-    /// The share of the question that is there, 0 to 1: each word counts by its rarity.
+    /// The share of the question that is there, 0 to 1: each word counts by its rarity, and every line beyond the first costs
+    /// something.
     pub share: f64,
     /// How telling the words are that are there: the sum of what each is worth, `-ln` of how frequent it is, in nats.
     pub information: f64,

@@ -16,7 +16,7 @@ use super::{Passage, Passages, WordsAsked, lemma, tokens};
 /// What a word counts that is there with a slip.
 const SLIP: f32 = 0.5;
 /// What a stretch keeps of its share for every line beyond the first.
-const PER_LINE: f64 = 0.97;
+const PER_LINE: f64 = 0.92;
 /// Lines of a stretch at most.
 const MOST_LINES: u32 = 8;
 /// Lines without a word of the question that a stretch may have between two with one.
@@ -80,7 +80,7 @@ impl Inverted {
         let chosen = self.chosen(&matched, &wanted, CLOSELY * ask.limit.max(1));
         let mut passages: Vec<Passage> =
             chosen.into_iter().filter_map(|stretch| self.passage(ask, stretch, &mut texts)).collect();
-        let value = |passage: &Passage| passage.share * (0.9 + 0.1 * passage.order) * passage.confidence.sqrt();
+        let value = |passage: &Passage| passage.share * (0.8 + 0.2 * passage.order) * passage.confidence.sqrt();
         passages.sort_by(|a, b| {
             let better = value(b).total_cmp(&value(a)).then_with(|| a.lines.len().cmp(&b.lines.len()));
             better.then_with(|| a.video.cmp(&b.video)).then_with(|| a.span.start().total_cmp(&b.span.start()))
@@ -241,7 +241,7 @@ impl Inverted {
             video: film.video.clone(),
             track: first.track,
             span: Span::new(start, end).ok()?,
-            share: stretch.share,
+            share: stretch.value,
             information: stretch.information,
             order,
             confidence: sure.iter().sum::<f64>() / sure.len().max(1) as f64,
@@ -259,7 +259,9 @@ fn follows(before: u32, known: &LinePlace, at: u32, line: &LinePlace) -> bool {
 /// The share of neighbouring words of the question that are near each other in a text, in their order.
 fn order(ask: &WordsAsked, text: &str) -> f64 {
     let text: Vec<String> = tokens(text).iter().map(|word| lemma(word)).collect();
-    let asked: Vec<String> = ask.words.iter().map(|asked| lemma(&asked.word)).collect();
+    // Words that only say how the rest is told stand nowhere near it.
+    let telling = ask.words.iter().filter(|asked| asked.weight >= 1.0);
+    let asked: Vec<String> = telling.map(|asked| lemma(&asked.word)).collect();
     let near = |(a, b): (&String, &String)| {
         let mut places = text.iter().enumerate().filter(|(_, word)| *word == a).map(|(place, _)| place);
         places.any(|place| text.iter().skip(place + 1).take(APART).any(|word| word == b))
