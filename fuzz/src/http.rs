@@ -64,8 +64,18 @@ fn stage() -> Option<Stage> {
     let modified = data.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis() as i64;
     let index = Index::create(&EngineUrl::File(root.join("index")), Box::new(Axis), Overwrite::Never).ok()?;
     let (id, tags, state) = (VideoId::new("film"), Vec::new(), VideoState::Present);
-    let entry =
-        VideoEntry { id, path: Some(film), duration: 9.0, bytes: data.len(), modified, tags, state, partial: None };
+    let entry = VideoEntry {
+        id,
+        path: Some(film),
+        duration: 9.0,
+        bytes: data.len(),
+        modified,
+        tags,
+        state,
+        partial: None,
+        digest: None,
+        tracks: Vec::new(),
+    };
     let moment = Moment { span: Span::new(0.0, 4.0).ok()?, embedding: Embedding::unit(vec![1.0, 0.0])? };
     index.engine().put(&entry, &[moment]).ok()?;
     Some(Stage { server: Rehearsal::new(index, ServerOptions::default()).ok()?, _folder: folder })

@@ -5,7 +5,7 @@ use clap::Command;
 /// The commands by what people come for; the order of the list is that of `cuemark --help`.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Score", &["eval", "compare", "report", "convert", "human-ceiling"]),
-    ("Search", &["search", "index", "serve", "weights", "demo"]),
+    ("Search", &["search", "find", "index", "serve", "weights", "demo"]),
     ("Build benchmarks", &["data", "split", "text-bias", "text", "pool", "rank", "world"]),
     ("Train", &["models", "train", "predict", "bench", "features"]),
     ("The program itself", &["completions", "man"]),
@@ -49,6 +49,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &["human-ceiling charades-sta --root reannotations", "human-ceiling charades-sta --root reannotations --json"],
     ),
     ("search", &["search films \"a dog jumps into a lake\"", "search films \"a ball spins -red\" --clip best.mp4"]),
+    (
+        "find",
+        &["find holiday.mp4 \"a dog jumps into a lake\"", "find talk.mp4 'said: \"thank you\"' --clip thanks.mp4"],
+    ),
     ("index create", &["index create films holiday/", "index create films holiday/*.mp4 --encoder clip"]),
     ("index add", &["index add films more/", "index add films new.mp4"]),
     ("index remove", &["index remove films kitchen", "index remove films kitchen garden"]),

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use cuemark_core::{Progress, Seen, Stopped};
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output::say;
 use crate::stop;
@@ -85,7 +85,7 @@ impl Board {
     fn show(&mut self, progress: &Progress) {
         let seen = progress.look();
         if seen.total > 0 {
-            let template = "{msg} {wide_bar} {human_pos}/{human_len} {per_sec} {eta} {prefix}";
+            let template = "{msg} {wide_bar} {human_pos}/{human_len} {prefix}";
             let whole = self.whole.get_or_insert_with(|| Bar::new(&self.bars, template));
             let words = seen.phase.clone().into_owned();
             whole.show(seen, words);
@@ -131,7 +131,14 @@ impl Bar {
         let is_new = phase != self.phase;
         self.bar.set_length(total as u64);
         self.bar.set_position(done as u64);
-        self.bar.set_prefix(remark);
+        let left = self.bar.eta();
+        // Nobody knows what is left before something is done.
+        let to_go = if done > 0 && done < total && !left.is_zero() && !is_new {
+            format!("about {} to go", HumanDuration(left))
+        } else {
+            String::new()
+        };
+        self.bar.set_prefix(if remark.is_empty() { to_go } else { format!("{remark} {to_go}") });
         if is_new {
             self.bar.set_message(words);
             // What is left is guessed from this phase alone, and from the place where it began.

@@ -11,6 +11,7 @@
 
 mod complaints;
 mod cut;
+mod digest;
 mod encode;
 mod error;
 mod find;
@@ -26,6 +27,7 @@ mod sound;
 mod streams;
 mod thumbnail;
 
+pub use digest::content_digest;
 pub use encode::Pictures;
 pub use error::{MediaError, Result};
 pub use find::{ENDINGS, FoundVideos, LeftOut, find_videos};

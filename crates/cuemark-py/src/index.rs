@@ -1,7 +1,7 @@
 //! `cuemark.Index`: a sentence in, ranked moments out.
 
 use cuemark::{Asking, Found, FoundMoment, IndexPlace, Shown};
-use cuemark_core::Progress;
+use cuemark_core::{Line, Progress, Track, VideoId};
 use cuemark_search::VideoEntry;
 use indexmap::IndexMap;
 use numpy::PyArray1;
@@ -58,7 +58,8 @@ impl Index {
 
     /// The moments that `sentence` describes, best first.
     ///
-    /// Words of it that begin with `-` are not wanted, nor is what `unwanted` says. `like` is an `Answer`, or a video's
+    /// What is seen, said or written there counts. Words of it between quotation marks must be said or written as they are,
+    /// words that begin with `-` are not wanted (nor is what `unwanted` says), `said:`, `written:` and `seen:` say where to look. `like` is an `Answer`, or a video's
     /// name with a start and an end in seconds: moments like that one are looked for, with or without a sentence. `video`
     /// and `tags` say where to look (with several tags a video must have all), `within` in which stretch of a video, in
     /// seconds. At most `top` answers are given, none less likely than `least`; of two answers of one video that overlap by
@@ -107,6 +108,22 @@ impl Index {
         })?;
         let likely = found.answers.iter().map(|inner| Py::new(py, Answer { inner: inner.clone() }));
         Ok(Answers { likely: likely.collect::<PyResult<_>>()?, found })
+    }
+
+    /// What is said and written in a video: `track` (`said` or `written`), `start`, `end` (seconds) and `text` of every line,
+    /// those that are said first, each track in the order of time.
+    #[pyo3(signature = (video: "str") -> "list[dict[str, Any]]")]
+    fn lines<'py>(&self, py: Python<'py>, video: &str) -> Result<Vec<Bound<'py, PyDict>>> {
+        let lines = self.inner.lines(&VideoId::new(video))?;
+        let line = |(track, line): (Track, Line)| {
+            let row = PyDict::new(py);
+            row.set_item("track", track.name())?;
+            row.set_item("start", line.span.start())?;
+            row.set_item("end", line.span.end())?;
+            row.set_item("text", line.text)?;
+            Ok(row)
+        };
+        lines.into_iter().map(line).collect()
     }
 
     /// Where it lies.
@@ -301,6 +318,14 @@ impl Answer {
     #[getter]
     fn concepts(&self) -> IndexMap<String, f64> {
         self.inner.concepts.iter().map(|seen| (seen.concept.clone(), seen.share)).collect()
+    }
+
+    /// What each track has to say for it, the weightiest first: `track` (`seen`, `said` or `written`), `text`, `start` and `end`
+    /// (seconds).
+    #[getter]
+    #[pyo3(signature = () -> "list[dict[str, Any]]")]
+    fn because<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        tables::to_python(py, &self.inner.because)
     }
 
     /// The video's file; `None` where the video is known by its features only.

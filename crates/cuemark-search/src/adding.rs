@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use camino::Utf8PathBuf;
 use cuemark_core::{Progress, VideoId, printable, whole_message};
-use cuemark_media::{MediaError, Partial, Stamp, VideoFile, find_videos, free_name};
+use cuemark_media::{MediaError, Partial, find_videos};
 use rayon::prelude::*;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use crate::encoder::EmbeddedVideo;
-use crate::{Index, Result, SearchError, VideoEntry, VideoState};
+use crate::one_film::{Done, Known, OfOne};
+use crate::{Index, Result, SearchError, TrackRead, VideoEntry, VideoState};
 
 /// Videos that are embedded side by side and wait for the disk together.
 const TOGETHER: usize = 16;
@@ -29,10 +30,15 @@ pub struct AddOptions {
 pub enum Became {
     /// It is new.
     New,
-    /// Its file has changed and it was embedded again.
+    /// Its file has changed and it was embedded again, or what is said and written in it was read anew.
     Changed,
     /// It is there already, as it is.
     Unchanged,
+    /// Its file was moved or renamed: it keeps its name in the index, and nothing had to be embedded again.
+    Moved {
+        /// Where the file lay before.
+        from: Utf8PathBuf,
+    },
     /// It could not be added.
     Failed {
         /// Why not.
@@ -51,6 +57,9 @@ pub struct AddedVideo {
     /// What of its file could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<Partial>,
+    /// What was read of its words, and which of its tracks could not be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tracks: Vec<TrackRead>,
 }
 
 /// What was added.
@@ -62,12 +71,18 @@ pub struct Added {
     pub changed: usize,
     /// Videos that were there already, as they are.
     pub unchanged: usize,
+    /// Videos whose file was moved or renamed.
+    #[serde(default)]
+    pub moved: usize,
     /// Of all these, videos that could be read only in part.
     pub partial: usize,
     /// Videos that could not be added.
     pub failed: usize,
     /// Moments that were added.
     pub moments: usize,
+    /// Lines of what is said and written that were added.
+    #[serde(default)]
+    pub lines: usize,
     /// Every video, in the order it came.
     pub videos: Vec<AddedVideo>,
 }
@@ -81,10 +96,16 @@ impl Added {
             (Became::Unchanged, _) | (_, None) => {}
             (_, Some(partial)) => progress.say(format!("in part: {shown}: {}", printable(&partial.to_string()))),
         }
+        let failed = one.tracks.iter().filter_map(|read| Some((read, read.problem.as_ref()?)));
+        for (read, problem) in failed.filter(|_| one.became != Became::Unchanged) {
+            let track = read.track.name();
+            progress.say(format!("in part: {shown}: not {track} ({}): {}", printable(&read.from), printable(problem)));
+        }
         match one.became {
             Became::New => self.new += 1,
             Became::Changed => self.changed += 1,
             Became::Unchanged => self.unchanged += 1,
+            Became::Moved { .. } => self.moved += 1,
             Became::Failed { .. } => self.failed += 1,
         }
         self.partial += usize::from(one.partial.is_some());
@@ -94,14 +115,19 @@ impl Added {
     fn failed(&mut self, what: &str, reason: &str, progress: &Progress) {
         // Most messages begin with the file, which stands beside them here.
         let reason = reason.strip_prefix(&format!("{what}: ")).unwrap_or(reason).to_owned();
-        self.note(AddedVideo { video: what.to_owned(), became: Became::Failed { reason }, partial: None }, progress);
+        self.note(
+            AddedVideo { video: what.to_owned(), became: Became::Failed { reason }, partial: None, tracks: Vec::new() },
+            progress,
+        );
     }
 }
 
 impl Index {
     /// Adds video files, and every video file below folders ([`find_videos`] says which and how they are called); a video known
-    /// already is embedded again only when its file has changed. Each video is safe once `progress` counts it. When the work is
-    /// stopped, what was added by then is returned.
+    /// already is embedded again only when its file has changed, by its content: one that was moved, renamed or touched is known
+    /// again. What is said and written is read from the index's sources ([`Index::reading`]) and is safe together with the
+    /// moments. Each video is safe once `progress` counts it; the one that is being read is a part of `progress` that counts
+    /// **seconds of film**. When the work is stopped, what was added by then is returned.
     ///
     /// # Errors
     /// When the index cannot be written, a program that decodes is missing, or there are too many files. A video that cannot be
@@ -123,10 +149,11 @@ impl Index {
                 break;
             }
             match self.add_file(file, options, &mut known, progress) {
-                Ok((entry, became, moments)) => {
+                Ok(Done { entry, became, moments, lines }) => {
                     added.moments += moments;
-                    let one = AddedVideo { video: entry.id.to_string(), became, partial: entry.partial };
-                    added.note(one, progress);
+                    added.lines += lines;
+                    let (video, partial, tracks) = (entry.id.to_string(), entry.partial, entry.tracks);
+                    added.note(AddedVideo { video, became, partial, tracks }, progress);
                 }
                 Err(OfOne::Index(error)) => return Err(error),
                 // It was stopped in the middle of this one, which says nothing about it.
@@ -137,49 +164,6 @@ impl Index {
             let _ = progress.advance(1);
         }
         Ok(added)
-    }
-
-    fn add_file(
-        &self,
-        file: &VideoFile,
-        options: &AddOptions,
-        known: &mut Known,
-        progress: &Progress,
-    ) -> Result<(VideoEntry, Became, usize), OfOne> {
-        let (path, id) = (&file.path, known.name(file));
-        let stamp = Stamp::of(path).map_err(|error| OfOne::Video(error.into()))?;
-        let earlier = known.by_id.get(&id);
-        let mut tags: BTreeSet<String> = options.tags.iter().cloned().collect();
-        tags.extend(earlier.into_iter().flat_map(|entry| entry.tags.iter().cloned()));
-        let tags: Vec<String> = tags.into_iter().collect();
-        if let Some(earlier) = earlier.filter(|entry| entry.stamp() == stamp && entry.path.as_ref() == Some(path)) {
-            let mut entry = earlier.clone();
-            if entry.tags != tags || entry.state != VideoState::Present {
-                (entry.tags, entry.state) = (tags, VideoState::Present);
-                self.engine().note(&id, entry.state, &entry.tags).map_err(OfOne::Index)?;
-                known.insert(entry.clone());
-            }
-            return Ok((entry, Became::Unchanged, 0));
-        }
-        let became = if earlier.is_some() { Became::Changed } else { Became::New };
-        let embedded = self.encoder().video(&id, Some(path), progress).map_err(OfOne::Video)?;
-        // What lies under the name by now may be another film, or more of it: then this is not what was embedded.
-        if Stamp::of(path).ok() != Some(stamp) {
-            return Err(OfOne::Video(MediaError::Changed { path: path.clone() }.into()));
-        }
-        let entry = VideoEntry {
-            id,
-            path: Some(path.clone()),
-            duration: embedded.duration,
-            bytes: stamp.bytes,
-            modified: stamp.modified,
-            tags,
-            state: VideoState::Present,
-            partial: embedded.partial,
-        };
-        self.engine().put(&entry, &embedded.moments).map_err(OfOne::Index)?;
-        known.insert(entry.clone());
-        Ok((entry, became, embedded.moments.len()))
     }
 
     /// Adds videos by their stored features, without files: they can be found but not played. They are embedded side by
@@ -202,7 +186,11 @@ impl Index {
                     let of_video = |EmbeddedVideo { duration, moments, partial }| {
                         let (id, tags, state) = (id.clone(), tags.clone(), VideoState::Present);
                         let (path, bytes, modified) = (None, 0, 0);
-                        (VideoEntry { id, path, duration, bytes, modified, tags, state, partial }, moments)
+                        let (digest, tracks) = (None, Vec::new());
+                        (
+                            VideoEntry { id, path, duration, bytes, modified, tags, state, partial, digest, tracks },
+                            moments,
+                        )
                     };
                     (!known.contains(id)).then(|| self.encoder().video(id, None, progress).map(of_video))
                 })
@@ -222,47 +210,10 @@ impl Index {
             self.engine().put_all(&good)?;
             added.moments += good.iter().map(|(_, moments)| moments.len()).sum::<usize>();
             for (id, became) in batch.iter().zip(became) {
-                added.note(AddedVideo { video: id.to_string(), became, partial: None }, progress);
+                added.note(AddedVideo { video: id.to_string(), became, partial: None, tracks: Vec::new() }, progress);
                 let _ = progress.advance(1);
             }
         }
         Ok(added)
-    }
-}
-
-/// Whose fault it is that one file could not be added.
-enum OfOne {
-    /// The file's, or its encoder's: others may do better.
-    Video(SearchError),
-    /// The index cannot be written: nothing more can be added.
-    Index(SearchError),
-}
-
-/// The videos of an index, by name and by file.
-struct Known {
-    by_id: FxHashMap<VideoId, VideoEntry>,
-    by_path: FxHashMap<Utf8PathBuf, VideoId>,
-}
-
-impl Known {
-    fn of(entries: Vec<VideoEntry>) -> Self {
-        let mut known = Self { by_id: FxHashMap::default(), by_path: FxHashMap::default() };
-        entries.into_iter().for_each(|entry| known.insert(entry));
-        known
-    }
-
-    fn insert(&mut self, entry: VideoEntry) {
-        if let Some(path) = &entry.path {
-            self.by_path.insert(path.clone(), entry.id.clone());
-        }
-        self.by_id.insert(entry.id.clone(), entry);
-    }
-
-    /// A file keeps the name that it was indexed under; a new one whose name is another's gets a number behind it.
-    fn name(&self, file: &VideoFile) -> VideoId {
-        if let Some(id) = self.by_path.get(&file.path) {
-            return id.clone();
-        }
-        VideoId::new(free_name(file.video.as_str(), |name| self.by_id.contains_key(&VideoId::new(name))))
     }
 }

@@ -9,8 +9,10 @@ use cuemark_media::Stamp;
 use rustc_hash::FxHashMap;
 
 use crate::answer::Background;
+use crate::encoder::AbsentEncoder;
 use crate::engine::{self, Settling};
 use crate::manifest::LAYOUT;
+use crate::words::Lines;
 use crate::{
     Calibration, Compacted, Embedding, Encoder, Engine, EngineUrl, Fault, Manifest, Result, SearchError, VideoState,
 };
@@ -26,6 +28,8 @@ pub struct Index {
     sentences: Mutex<FxHashMap<String, Embedding>>,
     /// What questions score against by chance, and what that was taken from.
     background: Mutex<Option<(Sampled, Arc<Background>)>>,
+    /// Where lines come from that are added.
+    sources: Vec<Box<dyn Lines>>,
 }
 
 /// What a look at everything found.
@@ -92,7 +96,31 @@ impl Index {
     }
 
     fn of(engine: Box<dyn Engine>, encoder: Arc<dyn Encoder>, manifest: Manifest) -> Self {
-        Self { engine, encoder, manifest, sentences: Mutex::default(), background: Mutex::default() }
+        let (sentences, background, sources) = (Mutex::default(), Mutex::default(), Vec::new());
+        Self { engine, encoder, manifest, sentences, background, sources }
+    }
+
+    /// Opens an index to look after it: nothing of its encoder is read, so it can be described, verified, compacted and taken
+    /// from, and asked for words, but not for what is seen.
+    ///
+    /// # Errors
+    /// When there is none, or it is damaged.
+    pub fn open_without_encoder(url: &EngineUrl) -> Result<Self> {
+        let manifest = Self::manifest_of(url)?;
+        let encoder = Arc::new(AbsentEncoder::of(&manifest));
+        Ok(Self::of(engine::open(url)?, encoder, manifest))
+    }
+
+    /// The same index, which reads the lines of films that are added from `sources`: of each track from the first that has
+    /// something to read a film from.
+    #[must_use]
+    pub fn reading(mut self, sources: Vec<Box<dyn Lines>>) -> Self {
+        self.sources = sources;
+        self
+    }
+
+    pub(crate) fn sources(&self) -> &[Box<dyn Lines>] {
+        &self.sources
     }
 
     /// Where the moments are.

@@ -17,14 +17,16 @@ mod filter;
 mod index;
 mod kept;
 mod manifest;
+mod one_film;
 mod quality;
 mod recalibrate;
 mod video;
+mod words;
 
 pub use adding::{AddOptions, Added, AddedVideo, Became};
 pub use answer::{
-    Answer, Answers, Calibration, MatchedConcept, MatchedWord, Question, Reliability, ReliabilityBin, RightMoments,
-    STRIP, Stages, fit_calibration,
+    Answer, Answers, Because, Calibration, MatchedConcept, MatchedWord, Question, Reliability, ReliabilityBin,
+    RightMoments, STRIP, Stages, fit_calibration,
 };
 pub use cuemark_media::Partial;
 pub use embedding::{Embedding, dot};
@@ -39,4 +41,5 @@ pub use index::{Index, Marking, Verified};
 pub use kept::KeptFile;
 pub use manifest::Manifest;
 pub use quality::{Quality, QualityOptions, WayQuality};
-pub use video::{VideoEntry, VideoState};
+pub use video::{TrackRead, VideoEntry, VideoState};
+pub use words::{AskedWord, Forms, Lines, LinesError, Passage, Passages, Phrase, WordsAsked};

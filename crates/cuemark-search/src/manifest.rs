@@ -9,8 +9,9 @@ use crate::engine::disk::{Disk, RealDisk, read_small, write_whole};
 use crate::engine::limits;
 use crate::{Calibration, Result, SearchError};
 
-/// The layout that this program writes. It reads the first as well, whose logs have no identity.
-pub(crate) const LAYOUT: u32 = 2;
+/// The layout that this program writes. It reads the first as well, whose logs have no identity, and the second, whose logs have
+/// no words.
+pub(crate) const LAYOUT: u32 = 3;
 
 /// The manifest's name in the folder of an index.
 pub(crate) const FILE: &str = "index.json";

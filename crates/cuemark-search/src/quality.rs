@@ -115,7 +115,7 @@ impl Quality {
             let everywhere = within.len() == videos.len();
             let without: FxHashSet<VideoId> = within.iter().filter(|video| !right.are_in(video)).cloned().collect();
             let filter = Filter { videos: (!everywhere).then_some(within), ..Filter::default() };
-            let plain = Question { filter, limit: options.answers, ..Question::new(&truth.query.text) };
+            let plain = Question { filter, limit: options.answers, ..Question::sentence(&truth.query.text) };
             let exhaustive = index.answer(&Question { effort: Effort::Exact, ..plain.clone() })?.moments;
             for ((_, effort, stages), sums) in ways.iter().zip(&mut sums) {
                 let question = Question { effort: *effort, stages: *stages, ..plain.clone() };

@@ -1,7 +1,7 @@
 //! What an index knows about one video.
 
 use camino::Utf8PathBuf;
-use cuemark_core::VideoId;
+use cuemark_core::{Track, VideoId};
 use cuemark_media::{Partial, Stamp};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,28 @@ pub struct VideoEntry {
     /// What of its file could not be read; `None` of a whole film, and in indexes made before this was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<Partial>,
+    /// What tells its file from others wherever it lies, see `cuemark_media::ContentDigest`; `None` without a file, and in
+    /// indexes made before this was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// What was read of its tracks of words, and which of its tracks could not be read; empty in indexes made before this was
+    /// kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tracks: Vec<TrackRead>,
+}
+
+/// What became of one track of a video when it was added.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrackRead {
+    /// Which track.
+    pub track: Track,
+    /// What it was read from, such as `film.en.srt` or a recogniser's name: when this changes, the track is read again.
+    pub from: String,
+    /// Lines that were found.
+    pub lines: usize,
+    /// Why it could not be read; `None` when it could.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 /// Whether the file of a video is still there.

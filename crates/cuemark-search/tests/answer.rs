@@ -122,6 +122,8 @@ fn a_video_whose_every_moment_is_near_does_not_hide_the_others() {
             tags: vec!["long".to_owned()],
             state: VideoState::Present,
             partial: None,
+            digest: None,
+            tracks: Vec::new(),
         };
         index.engine().put(&entry, &scores(video).enumerate().map(moment).collect::<Vec<_>>()).unwrap();
     }

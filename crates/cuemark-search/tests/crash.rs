@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Progress, Rng, Span, VideoId};
+use cuemark_core::{Line, Progress, Rng, Span, Track, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::Embedded;
 use cuemark_search::{
@@ -33,6 +33,16 @@ fn moments(video: usize) -> Vec<Moment> {
     (0..MOMENTS).map(&mut moment).collect()
 }
 
+/// What is said in every other video.
+fn lines(video: usize) -> Vec<(Track, Line)> {
+    let line = |n: usize| {
+        let span = Span::new(2.0 * n as f64, 2.0 * n as f64 + 1.0).unwrap();
+        let text = format!("this is line {n} of film v{video}");
+        (Track::Said, Line { span, text, words: Vec::new(), confidence: 1.0 })
+    };
+    (0..video % 2 * 25).map(line).collect()
+}
+
 fn entry(video: usize) -> VideoEntry {
     let id = VideoId::new(format!("v{video:05}"));
     VideoEntry {
@@ -44,6 +54,8 @@ fn entry(video: usize) -> VideoEntry {
         tags: vec![],
         state: VideoState::Present,
         partial: None,
+        digest: None,
+        tracks: Vec::new(),
     }
 }
 
@@ -55,7 +67,7 @@ fn child_that_is_killed() {
     let first = engine.videos().unwrap().last().map_or(0, |last| last.id.as_str()[1..].parse::<usize>().unwrap() + 1);
     let mut out = std::io::stdout();
     for video in first.. {
-        engine.put(&entry(video), &moments(video)).unwrap();
+        engine.put_with_words(&entry(video), &moments(video), &lines(video)).unwrap();
         writeln!(out, "put {video}").unwrap();
         if video % 10 == 9 {
             engine.remove(&entry(video - 5).id).unwrap();
@@ -95,7 +107,7 @@ fn child_that_is_killed_compacting() {
     let mut out = std::io::stdout();
     for round in 0.. {
         let video = round % COMPACTED;
-        engine.put(&entry(video), &moments(video)).unwrap();
+        engine.put_with_words(&entry(video), &moments(video), &lines(video)).unwrap();
         engine.remove(&entry(COMPACTED + round % 2).id).unwrap();
         engine.put(&entry(COMPACTED + round % 2), &moments(round)).unwrap();
         let waste = engine.status().unwrap().waste;
@@ -117,8 +129,9 @@ fn a_compaction_killed_at_forty_random_points_loses_nothing() {
     let guard = tempfile::tempdir().unwrap();
     let folder = Utf8PathBuf::from_path_buf(guard.path().join("index")).unwrap();
     let engine = Embedded::create(&folder, WIDTH, Overwrite::Never).unwrap();
-    let all: Vec<_> = (0..COMPACTED).map(|video| (entry(video), moments(video))).collect();
-    engine.put_all(&all).unwrap();
+    for video in 0..COMPACTED {
+        engine.put_with_words(&entry(video), &moments(video), &lines(video)).unwrap();
+    }
     engine.settle(Settling::Fully, &Progress::new()).unwrap();
     drop(engine);
     let put: BTreeSet<usize> = (0..COMPACTED).collect();
@@ -251,7 +264,8 @@ fn check(folder: &Utf8Path, put: &BTreeSet<usize>, removed: &BTreeSet<usize>, ki
             assert_eq!(found, None, "v{video} came back after kill {kill}");
             continue;
         }
-        // The child may have removed it without having had the time to say so.
+        // The child may have removed it without having had the time to say so; moments and words go together.
+        assert_eq!(found.is_some(), engine.lines(&id).unwrap().is_some_and(|found| found == lines(*video)), "v{video}");
         let Some(found) = found else {
             assert_eq!(video % 10, 4, "v{video} was lost by kill {kill}");
             continue;

@@ -105,6 +105,8 @@ fn entry(video: usize) -> VideoEntry {
         tags,
         state: VideoState::Present,
         partial: None,
+        digest: None,
+        tracks: Vec::new(),
     }
 }
 

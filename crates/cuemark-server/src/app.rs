@@ -71,6 +71,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/moments/like", get(api::search::like))
         .route("/videos", get(api::videos::list))
         .route("/videos/{id}", get(api::videos::one))
+        .route("/videos/{id}/lines", get(api::videos::lines))
         .route("/videos/{id}/strip", get(api::search::strip))
         .route("/videos/{id}/thumbnail", get(api::videos::thumbnail))
         .route("/videos/{id}/clip", get(api::clip::clip))

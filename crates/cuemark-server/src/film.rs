@@ -158,6 +158,8 @@ mod tests {
             tags: Vec::new(),
             state: VideoState::Present,
             partial: None,
+            digest: None,
+            tracks: Vec::new(),
         };
         Case { entry, folder, _guard: guard }
     }

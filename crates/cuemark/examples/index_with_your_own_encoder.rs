@@ -56,8 +56,18 @@ pub fn index_with_your_own_encoder(folder: Utf8PathBuf) -> std::result::Result<(
         let id = VideoId::new(name);
         let video = Words.video(&id, None, &Progress::new())?;
         let (duration, state) = (video.duration, VideoState::Present);
-        let entry =
-            VideoEntry { id, path: None, duration, bytes: 0, modified: 0, tags: Vec::new(), state, partial: None };
+        let entry = VideoEntry {
+            id,
+            path: None,
+            duration,
+            bytes: 0,
+            modified: 0,
+            tags: Vec::new(),
+            state,
+            partial: None,
+            digest: None,
+            tracks: Vec::new(),
+        };
         // Once `put` returns, the video survives anything that happens to this process.
         index.engine().put(&entry, &video.moments)?;
     }

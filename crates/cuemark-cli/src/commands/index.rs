@@ -117,6 +117,12 @@ fn added_text(answer: &AddedVideos) -> String {
         thousands(status.moments),
         thousands(status.videos)
     );
+    if added.moved > 0 {
+        text += &format!("\n{} were moved or renamed and keep their names in the index", thousands(added.moved));
+    }
+    if added.lines > 0 {
+        text += &format!("\n{} lines of what is said and written were added", thousands(added.lines));
+    }
     if added.partial > 0 {
         text += &format!("\n{} of them could be read only in part", thousands(added.partial));
     }
@@ -146,6 +152,7 @@ fn described_text(described: &DescribedIndex) -> String {
         vec!["vanished".to_owned(), thousands(status.vanished)],
         vec!["moments".to_owned(), thousands(status.moments)],
         vec!["in the graph".to_owned(), thousands(status.in_graph)],
+        vec!["lines said and written".to_owned(), thousands(status.lines)],
     ];
     if status.damaged > 0 {
         rows.push(vec!["damaged places".to_owned(), thousands(status.damaged)]);
@@ -161,7 +168,9 @@ fn described_text(described: &DescribedIndex) -> String {
         let state = if entry.state == VideoState::Vanished { " (vanished)" } else { "" };
         let tags = if entry.tags.is_empty() { String::new() } else { format!(" [{}]", entry.tags.join(", ")) };
         let partial = entry.partial.as_ref().map_or_else(String::new, |partial| format!(" ({partial})"));
-        let told = format!("{:.1} s{tags}{state}{partial}", entry.duration);
+        let failed = entry.tracks.iter().filter_map(|read| Some((read.track.name(), read.problem.as_ref()?)));
+        let failed: String = failed.map(|(track, problem)| format!(" (not {track}: {problem})")).collect();
+        let told = format!("{:.1} s{tags}{state}{partial}{failed}", entry.duration);
         vec![printable(entry.id.as_str()).into_owned(), printable(&told).into_owned()]
     };
     rows.extend(described.videos.iter().flatten().map(row));

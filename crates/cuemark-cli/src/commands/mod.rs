@@ -8,6 +8,7 @@ mod demo;
 mod eval;
 mod extract;
 mod features;
+mod find;
 mod human_ceiling;
 mod index;
 mod index_eval;
@@ -80,6 +81,8 @@ pub(crate) enum Command {
     Index(index::Action),
     /// Find the moments that a sentence describes.
     Search(search::Args),
+    /// Find the moments of one film that a sentence describes, without an index to name.
+    Find(find::Args),
     /// Serve an index: a page to search with, and an API.
     Serve(serve::Args),
     /// Human performance: what people reach against each other.
@@ -117,6 +120,7 @@ impl Command {
             Self::Weights(action) => weights::run(&action),
             Self::Index(action) => index::run(&action),
             Self::Search(args) => search::run(&args),
+            Self::Find(args) => find::run(&args),
             Self::Serve(args) => serve::run(&args),
             Self::HumanCeiling(args) => human_ceiling::run(&args),
             Self::World(action) => world::run(&action),

@@ -4,18 +4,23 @@ use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark::{Ask, Found, FoundMoment};
 use cuemark_core::{Progress, Span, printable};
-use cuemark_formats::WholeFile;
 use cuemark_formats::export::{Clip, ExportFormat, FrameRate, export};
+use cuemark_formats::{Overwrite, WholeFile};
 use cuemark_media::{Ffmpeg, OpenedVideo};
 
 use crate::input::Force;
 use crate::output::{self, Outcome, Print};
 use crate::progress::watched;
 
+/// Characters of a spoken or written line that are printed.
+const LONGEST_REASON: usize = 160;
+
 /// Find the moments that a sentence describes.
 ///
-/// Words that begin with `-` are not wanted: `cuemark search films "a ball spins -red"`. Answers that are less likely than
-/// `--least` are left out; when none is left the command says so and ends with 0 all the same.
+/// What is seen, said and written there counts. Words that begin with `-` are not wanted: `cuemark search films "a ball spins
+/// -red"`. Words between quotation marks must be said or written as they are: `cuemark search films '"good morning"'`; `said:`,
+/// `written:` and `seen:` say where to look. Answers that are less likely than `--least` are left out; when none is left the
+/// command says so and ends with 0 all the same.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -47,20 +52,39 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         output::say(&format!("note: the encoder does not know: {}", found.unknown_words.join(", ")));
     }
     if let Some(best) = found.answers.first() {
-        play_or_cut(args, best)?;
+        let (play, clip, overwrite) = (args.open, args.clip.as_deref(), args.force.overwrite());
+        play_or_cut(best, &Taking { play, clip, overwrite })?;
         write_clips(args, &found, best)?;
     }
     args.print.result(&found, || text(&found))
 }
 
-fn text(found: &Found) -> String {
+pub(super) fn text(found: &Found) -> String {
     match (found.answers.is_empty(), found.best_probability) {
         (true, None) => "nothing there to be found".to_owned(),
         (true, Some(best)) => {
             format!("nothing good enough: the best of it has probability {best:.2} (`--least 0` shows it)")
         }
-        (false, _) => table(&found.answers),
+        (false, _) => {
+            let reasons = reasons(&found.answers);
+            let table = table(&found.answers);
+            if reasons.is_empty() { table } else { format!("{}\n{}", table.trim_end(), reasons.join("\n")) }
+        }
     }
+}
+
+/// What is said and written that speaks for answers, a line each, as they are numbered in the table.
+fn reasons(answers: &[FoundMoment]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for answer in answers {
+        for because in answer.because.iter().filter(|because| because.track != "seen") {
+            let words: String = because.text.chars().take(LONGEST_REASON).collect();
+            let words = if words.len() < because.text.len() { words + "…" } else { words };
+            let video = printable(&answer.video);
+            lines.push(format!("{video} {}: \"{}\" at {}", because.track, printable(&words), clock(because.start)));
+        }
+    }
+    lines
 }
 
 fn table(answers: &[FoundMoment]) -> String {
@@ -123,8 +147,9 @@ fn write_clips(args: &Args, found: &Found, best: &FoundMoment) -> anyhow::Result
     Ok(())
 }
 
-fn play_or_cut(args: &Args, best: &FoundMoment) -> anyhow::Result<()> {
-    if !args.open && args.clip.is_none() {
+/// What to do with the best answer.
+pub(super) fn play_or_cut(best: &FoundMoment, what: &Taking<'_>) -> anyhow::Result<()> {
+    if !what.play && what.clip.is_none() {
         return Ok(());
     }
     let path = best.path.as_deref();
@@ -132,14 +157,21 @@ fn play_or_cut(args: &Args, best: &FoundMoment) -> anyhow::Result<()> {
         path.with_context(|| format!("video `{}` is known by its features only: there is no file", best.video))?;
     let span = Span::new(best.start, best.end)?;
     let (ffmpeg, video, progress) = (Ffmpeg::on_path(), OpenedVideo::open(Utf8Path::new(path))?, Progress::new());
-    if let Some(out) = &args.clip {
-        ffmpeg.cut(&video, span, out, args.force.overwrite(), &progress)?;
+    if let Some(out) = what.clip {
+        ffmpeg.cut(&video, span, out, what.overwrite, &progress)?;
         output::say(&format!("wrote {out}"));
     }
-    if args.open {
+    if what.play {
         ffmpeg.play(&video, span, &progress)?;
     }
     Ok(())
+}
+
+/// Whether the best answer is played, and where it is cut to.
+pub(super) struct Taking<'a> {
+    pub(super) play: bool,
+    pub(super) clip: Option<&'a Utf8Path>,
+    pub(super) overwrite: Overwrite,
 }
 
 #[cfg(test)]

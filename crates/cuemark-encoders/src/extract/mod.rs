@@ -12,7 +12,7 @@ use std::time::Duration;
 use camino::Utf8Path;
 use cuemark_core::Progress;
 use cuemark_features::Features;
-use cuemark_media::{Decoded, Ffmpeg, Frames, OpenedVideo, Rate};
+use cuemark_media::{Decoded, Ffmpeg, Frames, OpenedVideo, Rate, VideoInfo};
 
 pub use store::{DamagedVideo, ExtractOptions, ExtractReport, Failure, Shard, extract_to_store};
 
@@ -34,7 +34,7 @@ pub struct Extracted {
     pub decoded: Decoded,
 }
 
-/// The rows of one video, in memory.
+/// The rows of one video, in memory. `progress` counts **seconds of film**, in a phase of its own.
 ///
 /// # Errors
 /// When the file cannot be decoded at all or changes meanwhile, a clip cannot be encoded, or the work was stopped. A damaged file
@@ -45,8 +45,14 @@ pub fn extract_video(
     encoder: &dyn ClipEncoder,
     progress: &Progress,
 ) -> Result<Extracted> {
-    let mut data = Vec::new();
-    let decoded = extract_rows(ffmpeg, path, encoder, progress, &mut |rows| {
+    let clip = encoder.sampling().clip_len()?.seconds();
+    let video = OpenedVideo::open(path)?;
+    let info = ffmpeg.probe(&video, progress)?;
+    progress.phase("seconds of film", info.duration.unwrap_or(0.0).ceil().max(0.0) as usize);
+    let (mut data, mut clips) = (Vec::new(), 0.0);
+    let decoded = rows_of(ffmpeg, (&video, &info), encoder, progress, &mut |rows| {
+        clips += rows.len() as f64;
+        progress.advance((clips * clip) as usize - progress.done().min((clips * clip) as usize))?;
         data.extend(rows.into_iter().flatten());
         Ok(())
     })?;
@@ -67,11 +73,21 @@ pub fn extract_rows(
     progress: &Progress,
     sink: &mut dyn FnMut(Vec<Vec<f32>>) -> Result<()>,
 ) -> Result<Decoded> {
-    let sampling = encoder.sampling();
-    sampling.clip_len()?;
+    encoder.sampling().clip_len()?;
     let video = OpenedVideo::open(path)?;
     let info = ffmpeg.probe(&video, progress)?;
-    let frames = ffmpeg.frames(&video, &info, Rate::PerSecond(sampling.fps), sampling.framing, progress)?;
+    rows_of(ffmpeg, (&video, &info), encoder, progress, sink)
+}
+
+fn rows_of(
+    ffmpeg: &Ffmpeg,
+    (video, info): (&OpenedVideo, &VideoInfo),
+    encoder: &dyn ClipEncoder,
+    progress: &Progress,
+    sink: &mut dyn FnMut(Vec<Vec<f32>>) -> Result<()>,
+) -> Result<Decoded> {
+    let sampling = encoder.sampling();
+    let frames = ffmpeg.frames(video, info, Rate::PerSecond(sampling.fps), sampling.framing, progress)?;
     let maker = ClipMaker::new(&sampling, (PICTURES / sampling.frames).max(1));
     let (send, receive) = sync_channel::<Clips>(WAITING);
     std::thread::scope(|scope| {

@@ -79,6 +79,11 @@ impl Cache {
         Self { hub: root.join("hub"), root }
     }
 
+    /// The folder of everything that is kept for the user, weights and other things.
+    pub fn root(&self) -> &Utf8Path {
+        &self.root
+    }
+
     /// The folder of all weights.
     pub fn folder(&self) -> Utf8PathBuf {
         self.root.join("weights")

@@ -34,6 +34,12 @@ class Answer:
     """
     def __repr__(self, /) -> str: ...
     @property
+    def because(self, /) -> list[dict[str, Any]]:
+        """
+        What each track has to say for it, the weightiest first: `track` (`seen`, `said` or `written`), `text`, `start` and `end`
+        (seconds).
+        """
+    @property
     def concepts(self, /) -> dict[str, float]:
         """
         What was recognised there and is near the question, the nearest first, each with its share in the score. Empty for
@@ -363,6 +369,11 @@ class Index:
         """
         What made its embeddings: a run folder, or an encoder's name.
         """
+    def lines(self, /, video: str) -> list[dict[str, Any]]:
+        """
+        What is said and written in a video: `track` (`said` or `written`), `start`, `end` (seconds) and `text` of every line,
+        those that are said first, each track in the order of time.
+        """
     @property
     def path(self, /) -> str:
         """
@@ -372,7 +383,8 @@ class Index:
         """
         The moments that `sentence` describes, best first.
 
-        Words of it that begin with `-` are not wanted, nor is what `unwanted` says. `like` is an `Answer`, or a video's
+        What is seen, said or written there counts. Words of it between quotation marks must be said or written as they are,
+        words that begin with `-` are not wanted (nor is what `unwanted` says), `said:`, `written:` and `seen:` say where to look. `like` is an `Answer`, or a video's
         name with a start and an end in seconds: moments like that one are looked for, with or without a sentence. `video`
         and `tags` say where to look (with several tags a video must have all), `within` in which stretch of a video, in
         seconds. At most `top` answers are given, none less likely than `least`; of two answers of one video that overlap by

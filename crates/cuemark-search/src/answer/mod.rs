@@ -6,14 +6,19 @@
 //! 4. Overlapping answers of one video are merged: non-maximum suppression at the question's threshold, and of those that
 //!    differ by a clip the best one.
 //! 5. Scores become probabilities, and each answer says which words it hangs on.
+//!
+//! That is what is seen. `tracks.rs` asks what is said and written as well, and `fuse.rs` makes one ranking of all.
 
 mod background;
 mod calibration;
 mod explain;
+mod fuse;
 mod merge;
 mod question;
 mod reliability;
 mod right;
+mod syntax;
+mod tracks;
 
 use cuemark_core::{Span, VideoId};
 use rustc_hash::FxHashMap;
@@ -21,6 +26,7 @@ use rustc_hash::FxHashMap;
 pub(crate) use background::{Background, Spread};
 pub use calibration::{Calibration, fit_calibration};
 pub use explain::{MatchedConcept, MatchedWord};
+pub use fuse::Because;
 pub(crate) use merge::distinct;
 pub use question::{Question, Stages};
 pub use reliability::{Reliability, ReliabilityBin};
@@ -71,7 +77,7 @@ pub struct Answer {
     pub video: VideoId,
     /// Where in it, in **seconds**.
     pub span: Span,
-    /// The cosine between question and moment, less what is not wanted.
+    /// The cosine between question and moment, less what is not wanted; of words, the share of the question that is there.
     pub score: f32,
     /// The probability that this answers the question, given how the question scores against the rest of the index.
     pub probability: f64,
@@ -79,14 +85,13 @@ pub struct Answer {
     pub words: Vec<MatchedWord>,
     /// What was recognised in it and speaks for it, the weightiest first; empty for encoders that recognise nothing by name.
     pub concepts: Vec<MatchedConcept>,
+    /// What each track has to say for it, the weightiest first.
+    pub because: Vec<Because>,
 }
 
 impl Index {
-    /// Answers a question.
-    ///
-    /// # Errors
-    /// When the question asks nothing, names a video that is not there, and those of the encoder and the engine.
-    pub fn answer(&self, question: &Question) -> Result<Answers> {
+    /// Answers a question by what is seen.
+    fn answer_seen(&self, question: &Question) -> Result<Answers> {
         let asked = Asked::new(self, question)?;
         let candidates = asked.candidates()?;
         let looked_into = LEAST_VIDEOS.max(2 * question.limit);
@@ -112,14 +117,9 @@ impl Index {
         asked.finish(kept)
     }
 
-    /// Where along a video a question scores high: [`STRIP`] probabilities, evenly over the video.
-    ///
     /// Each cell has the best of the shorter moments that cover it, so that one long moment does not hide where in it the
     /// answer lies.
-    ///
-    /// # Errors
-    /// As [`Index::answer`].
-    pub fn strip(&self, question: &Question, video: &VideoId) -> Result<Vec<f64>> {
+    fn strip_seen(&self, question: &Question, video: &VideoId) -> Result<Vec<f64>> {
         let asked = Asked::new(self, question)?;
         let Some(entry) = self.engine().video(video)? else {
             return Err(SearchError::UnknownVideo { video: video.clone() });
@@ -264,7 +264,7 @@ impl<'a> Asked<'a> {
             let concepts = self.index.encoder().concepts(&self.wanted, &embedding);
             let probability = explainer.understood * self.probability(hit.score);
             let Hit { video, span, score, .. } = hit;
-            moments.push(Answer { video, span, score, probability, words, concepts });
+            moments.push(Answer { video, span, score, probability, words, concepts, because: Vec::new() });
         }
         let good = moments.iter().filter(|answer| answer.probability >= self.question.least).count();
         Ok(Answers { moments, unknown_words: explainer.unknown, good })

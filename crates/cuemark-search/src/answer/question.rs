@@ -1,8 +1,9 @@
 //! What is asked of an index.
 
-use cuemark_core::Moment;
+use cuemark_core::{Moment, Track};
 
 use super::ANSWER_NMS;
+use super::syntax::Typed;
 use crate::{Effort, Filter};
 
 /// What is asked of an index: a sentence, a moment to find more like, or both.
@@ -12,8 +13,14 @@ pub struct Question {
     pub text: Option<String>,
     /// A moment of the index to find more like.
     pub like: Option<Moment>,
+    /// Words that must be said or written in an answer, in this order.
+    pub phrases: Vec<String>,
     /// Sentences or words that the answers should have nothing of.
     pub not: Vec<String>,
+    /// Words that must not be said or written in an answer, in this order.
+    pub unsaid: Vec<String>,
+    /// The tracks that may answer; empty for all of them.
+    pub tracks: Vec<Track>,
     /// Where to look.
     pub filter: Filter,
     /// Answers, at most. Default: 10
@@ -46,7 +53,10 @@ impl Default for Question {
         Self {
             text: None,
             like: None,
+            phrases: Vec::new(),
             not: Vec::new(),
+            unsaid: Vec::new(),
+            tracks: Vec::new(),
             filter: Filter::default(),
             limit: 10,
             effort: Effort::default(),
@@ -58,20 +68,29 @@ impl Default for Question {
 }
 
 impl Question {
-    /// A sentence, everything else as usual. Words that begin with `-` are not wanted, as in search engines.
+    /// A question as people type it, everything else as usual: words that begin with `-` are not wanted, words between quotation
+    /// marks must be said or written there as they are, `said:`, `written:` and `seen:` say where to look.
     ///
     /// ```
     /// use cuemark_search::Question;
-    /// let question = Question::new("a ball spins -red");
+    /// let question = Question::new(r#"a ball spins -red "good morning""#);
     /// assert_eq!(question.text.as_deref(), Some("a ball spins"));
     /// assert_eq!(question.not, ["red"]);
+    /// assert_eq!(question.phrases, ["good morning"]);
     /// ```
-    pub fn new(sentence: &str) -> Self {
-        let unwanted = |word: &&str| word.len() > 1 && word.starts_with('-');
-        let not = sentence.split_whitespace().filter(unwanted).map(|word| word.trim_start_matches('-').to_owned());
-        let not = not.filter(|word| !word.is_empty()).collect();
-        let text: Vec<&str> = sentence.split_whitespace().filter(|word| !unwanted(word)).collect();
-        let text = (!text.is_empty()).then(|| text.join(" "));
-        Self { text, not, ..Self::default() }
+    pub fn new(typed: &str) -> Self {
+        let Typed { text, phrases, not, unsaid, tracks } = Typed::read(typed);
+        Self { text, phrases, not, unsaid, tracks, ..Self::default() }
+    }
+
+    /// A sentence in which no mark means anything, everything else as usual: for sentences that somebody else wrote, such as a
+    /// dataset's.
+    pub fn sentence(text: &str) -> Self {
+        Self { text: Some(text.to_owned()), ..Self::default() }
+    }
+
+    /// Whether it is to be answered by a track.
+    pub fn asks(&self, track: Track) -> bool {
+        self.tracks.is_empty() || self.tracks.contains(&track)
     }
 }

@@ -1,5 +1,6 @@
 //! What turns sentences and videos into embeddings of one space.
 
+mod absent;
 #[cfg(feature = "models")]
 mod joint;
 #[cfg(feature = "models")]
@@ -9,6 +10,7 @@ mod scales;
 #[cfg(feature = "models")]
 mod stored;
 
+pub(crate) use absent::AbsentEncoder;
 use camino::Utf8Path;
 #[cfg(feature = "models")]
 use cuemark_core::Advice;
@@ -43,8 +45,8 @@ pub trait Encoder: Send + Sync {
     /// Those of the model.
     fn sentences(&self, sentences: &[&str]) -> Result<Vec<Embedding>>;
 
-    /// The moments of one video at every scale. Without a file, features stored under the video's name are used. `progress` is
-    /// not counted on, only asked whether to go on.
+    /// The moments of one video at every scale. Without a file, features stored under the video's name are used. `progress`
+    /// counts **seconds of film** where a file is decoded, in a phase of its own, and is asked whether to go on.
     ///
     /// # Errors
     /// When the video cannot be decoded or has no features, those of the model, and when the work was stopped.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::Utf8Path;
-use cuemark_core::{Progress, Span, VideoId};
+use cuemark_core::{Line, Progress, Span, Track, VideoId};
 use cuemark_formats::Overwrite;
 use rayon::prelude::*;
 
@@ -18,7 +18,8 @@ use super::{
     limits, looking, rank,
 };
 use crate::manifest::LAYOUT;
-use crate::{Embedding, KeptFile, Manifest, Result, SearchError, VideoEntry, VideoState, kept};
+use crate::words::{Inverted, Passages, Shelved, WordsAsked};
+use crate::{Embedding, Filter, KeptFile, Manifest, Result, SearchError, VideoEntry, VideoState, kept};
 
 /// Moments that are looked at one by one rather than put into a graph.
 const FEW: usize = 20_000;
@@ -30,6 +31,8 @@ const EXPANSION: usize = 256;
 pub struct Embedded {
     index: Followed,
     writer: Mutex<Option<Writer>>,
+    /// What makes words fast to find, from the first question for them on.
+    words: Mutex<Option<Arc<Inverted>>>,
 }
 
 impl Embedded {
@@ -93,7 +96,7 @@ impl Embedded {
     /// # Errors
     /// As [`Embedded::open`].
     pub fn open_on(disk: Arc<dyn Disk>, folder: &Utf8Path) -> Result<Self> {
-        Ok(Self { index: Followed::open(disk, folder)?, writer: Mutex::default() })
+        Ok(Self { index: Followed::open(disk, folder)?, writer: Mutex::default(), words: Mutex::default() })
     }
 
     /// Looks now whether another process has changed something, however short a time ago the last look was.
@@ -116,6 +119,9 @@ impl Embedded {
             Some(writer) => writer,
             None => guard.insert(self.start_writing()?),
         };
+        if records.iter().any(|record| record.header.words > 0) {
+            self.announce_words()?;
+        }
         let appended = writer.append(records);
         // Also after a failure: a batch for which only waiting failed may be there.
         self.index.wrote();
@@ -125,16 +131,26 @@ impl Embedded {
         appended
     }
 
-    /// A video and its moments as one record.
-    fn record(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<Encoded> {
+    /// A video, its moments and its words as one record.
+    fn record(&self, entry: &VideoEntry, moments: &[Moment], lines: &[(Track, Line)]) -> Result<Encoded> {
         let expected = self.width();
         if let Some(wrong) = moments.iter().find(|moment| moment.embedding.width() != expected) {
             return Err(SearchError::Width { expected, found: wrong.embedding.width() });
         }
         limits::check_moments(entry, moments.len())?;
+        limits::check_lines(&entry.id, lines)?;
         let spans: Vec<[f64; 2]> = moments.iter().map(|moment| [moment.span.start(), moment.span.end()]).collect();
         let numbers: Vec<f32> = moments.iter().flat_map(|moment| moment.embedding.numbers()).copied().collect();
-        Encoded::new(&Meta::Put(entry.clone()), &spans, &log::halves(&numbers))
+        Encoded::new(&Meta::Put(entry.clone()), &spans, &log::halves(&numbers), &log::words::encode(lines))
+    }
+
+    /// Says in the manifest that words may follow, before the first do: programs that do not know of them stay away.
+    fn announce_words(&self) -> Result<()> {
+        let (disk, folder) = (&*self.index.disk, &self.index.folder);
+        match Manifest::read_on(disk, folder) {
+            Ok(about) if about.layout < LAYOUT => Manifest { layout: LAYOUT, ..about }.write_on(disk, folder),
+            _ => Ok(()),
+        }
     }
 
     /// Derives a graph when that is worth it, and says whether it was; the one who calls this is the writer.
@@ -202,11 +218,76 @@ impl Engine for Embedded {
     }
 
     fn put(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<()> {
-        self.append(&[self.record(entry, moments)?])
+        self.append(&[self.record(entry, moments, &[])?])
+    }
+
+    fn keeps_words(&self) -> bool {
+        true
+    }
+
+    fn put_with_words(&self, entry: &VideoEntry, moments: &[Moment], lines: &[(Track, Line)]) -> Result<()> {
+        self.append(&[self.record(entry, moments, lines)?])
+    }
+
+    fn amend(&self, entry: &VideoEntry, lines: Option<&[(Track, Line)]>) -> Result<bool> {
+        let state = self.index.state()?;
+        let Some(put) = state.snapshot.live(&entry.id) else { return Ok(false) };
+        let new = match lines {
+            Some(lines) => {
+                limits::check_lines(&entry.id, lines)?;
+                Some(log::words::encode(lines))
+            }
+            None => None,
+        };
+        let words = new.as_deref().unwrap_or_else(|| state.snapshot.words(put));
+        let damaged = |problem| {
+            let offset = state.snapshot.offset(put);
+            SearchError::Damaged { path: self.index.folder.join(LOG), offset, problem }
+        };
+        self.append(&[state.snapshot.record_as(put, entry, words).map_err(damaged)?])?;
+        Ok(true)
+    }
+
+    fn lines(&self, id: &VideoId) -> Result<Option<Vec<(Track, Line)>>> {
+        let state = self.index.state()?;
+        let Some(put) = state.snapshot.live(id) else { return Ok(None) };
+        let damaged = |problem| {
+            let offset = state.snapshot.offset(put);
+            SearchError::Damaged { path: self.index.folder.join(LOG), offset, problem }
+        };
+        log::words::decode(state.snapshot.words(put)).map(Some).map_err(damaged)
+    }
+
+    fn passages(&self, ask: &WordsAsked, filter: &Filter) -> Result<Passages> {
+        let state = self.index.state()?;
+        let snapshot = &state.snapshot;
+        // A film whose words cannot be read has none; `verify` says so.
+        let lines_of = |put: usize| {
+            let put = snapshot.puts.get(put)?;
+            log::words::decode(snapshot.words(put)).ok()
+        };
+        let inverted = {
+            let mut inverted = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+            let films = snapshot.puts.iter().map(|put| Shelved {
+                video: &put.entry.id,
+                live: put.live,
+                has_words: !snapshot.words(put).is_empty(),
+            });
+            let log = (snapshot.identity(), snapshot.generation());
+            let followed = match inverted.take() {
+                Some(known) => known.followed(log, films.collect(), &lines_of),
+                None => Arc::new(Inverted::new(log, films.collect(), &lines_of)),
+            };
+            Arc::clone(inverted.insert(followed))
+        };
+        let admits = |put: usize| snapshot.puts.get(put).is_some_and(|put| put.is_found() && filter.admits(&put.entry));
+        let mut found = inverted.passages(ask, &admits, &lines_of);
+        found.passages.retain(|passage| filter.admits_span(passage.span));
+        Ok(found)
     }
 
     fn put_all(&self, videos: &[(VideoEntry, Vec<Moment>)]) -> Result<()> {
-        let records = videos.par_iter().map(|(entry, moments)| self.record(entry, moments));
+        let records = videos.par_iter().map(|(entry, moments)| self.record(entry, moments, &[]));
         let records: Vec<Encoded> = records.collect::<Result<_>>()?;
         if records.is_empty() { Ok(()) } else { self.append(&records) }
     }
@@ -216,8 +297,8 @@ impl Engine for Embedded {
         let tags = tags.to_vec();
         // Compacting makes one record of the video and the note, which has to be one that can be read.
         let together = Meta::Put(VideoEntry { state, tags: tags.clone(), ..entry });
-        Encoded::new(&together, &[], &[])?;
-        self.append(&[Encoded::new(&Meta::Note { id: id.clone(), state, tags }, &[], &[])?])?;
+        Encoded::bare(&together)?;
+        self.append(&[Encoded::bare(&Meta::Note { id: id.clone(), state, tags })?])?;
         Ok(true)
     }
 
@@ -225,7 +306,7 @@ impl Engine for Embedded {
         if self.video(id)?.is_none() {
             return Ok(false);
         }
-        self.append(&[Encoded::new(&Meta::Remove { id: id.clone() }, &[], &[])?])?;
+        self.append(&[Encoded::bare(&Meta::Remove { id: id.clone() })?])?;
         Ok(true)
     }
 
@@ -362,6 +443,7 @@ impl Engine for Embedded {
                 (true, VideoState::Present) => {
                     status.videos += 1;
                     status.moments += put.rows;
+                    status.lines += log::words::count(state.snapshot.words(put));
                 }
             }
         }
@@ -393,6 +475,10 @@ impl Engine for Embedded {
         }
         for put in state.snapshot.puts.iter().filter(|put| put.live) {
             let beyond = (put.first_row..put.first_row + put.rows).any(|row| state.snapshot.span(put, row).is_empty());
+            if let Err(problem) = log::words::decode(state.snapshot.words(put)) {
+                let problem = format!("its words cannot be read: {problem}");
+                faults.push(Fault { place: format!("video `{}`", put.entry.id), problem });
+            }
             if beyond {
                 faults.push(Fault {
                     place: format!("video `{}`", put.entry.id),

@@ -1,7 +1,7 @@
 //! What one record of a log may hold. The writer refuses whatever the reader would, so that nothing is ever written that
 //! cannot be read again; its limits on tags are narrower still, so that tags that add up never reach the reader's.
 
-use cuemark_core::VideoId;
+use cuemark_core::{Line, Track, VideoId};
 
 use super::log::Meta;
 use crate::{Result, SearchError, VideoEntry};
@@ -10,6 +10,14 @@ use crate::{Result, SearchError, VideoEntry};
 pub(super) const DESCRIPTION_BYTES: usize = 1 << 20;
 /// The most moments of one video.
 pub(super) const MOMENTS: usize = 1 << 22;
+/// The most bytes of what is said and written in one video: days of speech with the time of every word.
+pub(super) const WORDS_BYTES: usize = 1 << 27;
+/// The most lines of one video.
+pub(super) const LINES: usize = 1 << 20;
+/// The most bytes of one line.
+pub(super) const LINE_BYTES: usize = 1 << 16;
+/// The most words with a time of their own in one line.
+pub(super) const LINE_WORDS: usize = 1 << 14;
 /// The most tags of one video.
 pub(super) const TAGS: usize = 1_000;
 /// The most bytes of one tag.
@@ -54,6 +62,31 @@ pub(super) fn check_text(meta: &Meta, text: &[u8]) -> Result<()> {
             advice: "its duration must be a number of seconds".into(),
         }),
     }
+}
+
+/// Refuses more words than a reader takes.
+pub(super) fn check_words(meta: &Meta, bytes: usize) -> Result<()> {
+    if bytes > WORDS_BYTES {
+        return Err(too_much(meta.id(), "bytes of words", bytes, WORDS_BYTES));
+    }
+    Ok(())
+}
+
+/// Refuses lines that a reader would refuse.
+pub(super) fn check_lines(id: &VideoId, lines: &[(Track, Line)]) -> Result<()> {
+    if lines.len() > LINES {
+        return Err(too_much(id, "lines", lines.len(), LINES));
+    }
+    for (_, line) in lines {
+        let longest = line.words.iter().map(|word| word.text.len()).fold(line.text.len(), usize::max);
+        if longest > LINE_BYTES {
+            return Err(too_much(id, "bytes in a line", longest, LINE_BYTES));
+        }
+        if line.words.len() > LINE_WORDS {
+            return Err(too_much(id, "words in a line", line.words.len(), LINE_WORDS));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses more moments than a reader takes.

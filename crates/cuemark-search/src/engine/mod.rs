@@ -23,7 +23,7 @@ mod writer;
 
 use std::sync::Arc;
 
-use cuemark_core::{Progress, Span, VideoId};
+use cuemark_core::{Advice, Line, Progress, Span, Track, VideoId};
 use cuemark_formats::Overwrite;
 use serde::Serialize;
 
@@ -34,6 +34,7 @@ pub(crate) use evenly::evenly;
 pub use salvage::{Lost, Salvaged, salvage, salvage_on};
 pub use url::{CollectionLayout, EngineUrl, VectorIndex};
 
+use crate::words::{Passages, WordsAsked};
 use crate::{Embedding, Filter, KeptFile, Manifest, Result, SearchError, VideoEntry, VideoState, manifest};
 use disk::RealDisk;
 #[cfg(not(feature = "milvus"))]
@@ -142,6 +143,47 @@ pub trait Engine: Send + Sync {
     /// As [`Engine::put`].
     fn put_all(&self, videos: &[(VideoEntry, Vec<Moment>)]) -> Result<()> {
         videos.iter().try_for_each(|(entry, moments)| self.put(entry, moments))
+    }
+
+    /// Whether it keeps what is said and written, so that [`Engine::passages`] finds it. Default: it does not
+    fn keeps_words(&self) -> bool {
+        false
+    }
+
+    /// As [`Engine::put`], with the lines that are said and written in the video: they are safe, found and gone together with
+    /// its moments.
+    ///
+    /// # Errors
+    /// As [`Engine::put`], and when there are lines and the engine keeps none.
+    fn put_with_words(&self, entry: &VideoEntry, moments: &[Moment], lines: &[(Track, Line)]) -> Result<()> {
+        if lines.is_empty() { self.put(entry, moments) } else { Err(no_words(&self.url())) }
+    }
+
+    /// Changes everything that is known about a video, and its words where `lines` has some to put in their place, and keeps its
+    /// moments; `false` when it is not there.
+    ///
+    /// # Errors
+    /// As [`Engine::put_with_words`].
+    fn amend(&self, entry: &VideoEntry, lines: Option<&[(Track, Line)]>) -> Result<bool> {
+        let Some(moments) = self.moments(&entry.id)? else { return Ok(false) };
+        self.put_with_words(entry, &moments, lines.unwrap_or_default())?;
+        Ok(true)
+    }
+
+    /// The lines of one video, those that are said first, each track in the order of time; `None` when the video is not there.
+    ///
+    /// # Errors
+    /// When the engine cannot be read.
+    fn lines(&self, id: &VideoId) -> Result<Option<Vec<(Track, Line)>>> {
+        Ok(self.video(id)?.map(|_| Vec::new()))
+    }
+
+    /// Stretches in which words are said or written, the best first.
+    ///
+    /// # Errors
+    /// When the engine cannot be read.
+    fn passages(&self, _ask: &WordsAsked, _filter: &Filter) -> Result<Passages> {
+        Ok(Passages::default())
     }
 
     /// Changes what is known about a video and keeps its moments; `false` when it is not there.
@@ -297,6 +339,8 @@ pub struct Status {
     pub vanished: usize,
     /// Moments that can be found.
     pub moments: usize,
+    /// Lines that are said or written in these videos.
+    pub lines: usize,
     /// Moments of removed or replaced videos that still take room.
     pub dead: usize,
     /// Moments that the graph covers; the others are looked at one by one.
@@ -325,6 +369,14 @@ pub struct Fault {
     pub place: String,
     /// What is wrong.
     pub problem: String,
+}
+
+/// What an engine says that keeps no words and gets some.
+pub(crate) fn no_words(url: &EngineUrl) -> SearchError {
+    SearchError::Question {
+        problem: format!("`{url}` keeps moments only: what is said and written is not found there"),
+        advice: Advice::say("use an index in a folder, or ask for what is seen"),
+    }
 }
 
 /// Sorts hits as [`Engine::nearest`] promises and keeps the best `count`.

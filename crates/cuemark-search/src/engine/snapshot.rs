@@ -50,6 +50,7 @@ pub(crate) struct Put {
     pub(crate) rows: usize,
     spans: usize,
     vectors: usize,
+    words: std::ops::Range<usize>,
     header: Header,
     /// Where its record begins and ends.
     record: std::ops::Range<usize>,
@@ -62,7 +63,7 @@ impl Put {
     }
 }
 
-const BAD_MOMENTS: &str = "the record's moments do not fit their checksum";
+const BAD_MOMENTS: &str = "the record's moments or words do not fit their checksum";
 
 impl Snapshot {
     /// Reads a log from its beginning.
@@ -197,8 +198,8 @@ impl Snapshot {
                 let (first_row, rows) = (self.put_of_row.len(), record.header.rows);
                 self.put_of_row.resize(first_row + rows, place as u32);
                 let (spans, vectors) = (placed.spans.start, placed.vectors.start);
-                let (header, record) = (record.header, record.offset..placed.end);
-                self.puts.push(Put { entry, live: true, first_row, rows, spans, vectors, header, record });
+                let (header, record, words) = (record.header, record.offset..placed.end, placed.words.clone());
+                self.puts.push(Put { entry, live: true, first_row, rows, spans, vectors, words, header, record });
             }
             Meta::Note { id, state, tags } => {
                 if let Some(put) = self.by_id.get(&id).and_then(|place| self.puts.get_mut(*place)) {
@@ -278,12 +279,26 @@ impl Snapshot {
     /// # Errors
     /// What is wrong, when its moments do not fit their checksum.
     pub(crate) fn record(&self, put: &Put) -> Result<Encoded, String> {
-        let body = self.map.bytes().get(put.spans..put.record.end).unwrap_or_default();
+        self.record_as(put, &put.entry, self.words(put))
+    }
+
+    /// The moments of a live video as a record that says something else about it and has other words.
+    ///
+    /// # Errors
+    /// As [`Snapshot::record`].
+    pub(super) fn record_as(&self, put: &Put, entry: &VideoEntry, words: &[u8]) -> Result<Encoded, String> {
+        let body = self.map.bytes().get(put.spans..put.words.start).unwrap_or_default();
         let placed = put.header.placed(put.record.start, self.width());
         if !placed.is_some_and(|placed| put.header.is_sound(self.map.bytes(), &placed)) {
             return Err(BAD_MOMENTS.to_owned());
         }
-        Encoded::of_body(&Meta::Put(put.entry.clone()), put.rows, body).map_err(|error| error.to_string())
+        let meta = Meta::Put(entry.clone());
+        Encoded::of_body(&meta, put.rows, body.to_vec(), words).map_err(|error| error.to_string())
+    }
+
+    /// What is said and written in a video, as its record keeps it.
+    pub(super) fn words(&self, put: &Put) -> &[u8] {
+        self.map.bytes().get(put.words.clone()).unwrap_or_default()
     }
 
     /// Whether nothing was ever written to the log.

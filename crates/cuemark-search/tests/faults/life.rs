@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use cuemark_core::Progress;
+use cuemark_core::{Line, Progress, Track};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::{Embedded, disk::Disk, salvage_on};
-use cuemark_search::{Calibration, Engine, KeptFile, Manifest, Moment, Result, SearchError, Settling, VideoState};
+use cuemark_search::{
+    Calibration, Engine, KeptFile, Manifest, Moment, Result, SearchError, Settling, VideoEntry, VideoState,
+};
 
 use crate::disk::TestDisk;
 use crate::toy::{self, WIDTH, entry, manifest};
@@ -48,16 +50,19 @@ impl Model {
     pub(crate) fn check(&self, engine: &Embedded) -> Result<Option<String>> {
         for (id, allowed) in &self.0 {
             let found = match (engine.video(&(*id).into())?, engine.moments(&(*id).into())?) {
-                (Some(entry), Some(moments)) => Some((entry, moments)),
+                (Some(entry), Some(moments)) => {
+                    Some((entry, moments, engine.lines(&(*id).into())?.unwrap_or_default()))
+                }
                 (None, None) => None,
                 _ => return Ok(Some(format!("`{id}` is there in part"))),
             };
             let is = |version: &Option<Version>| match (version, &found) {
                 (None, None) => true,
-                (Some((seed, tag)), Some((entry, found))) => {
+                (Some((seed, tag)), Some((entry, found, lines))) => {
                     let spans = |moments: &[Moment]| moments.iter().map(|moment| moment.span).collect::<Vec<_>>();
                     let tags: Vec<&str> = tag.iter().copied().collect();
-                    spans(found) == spans(&moments(*seed)) && entry.tags == tags
+                    // The words of the same version, never those of another: they came with these moments.
+                    spans(found) == spans(&moments(*seed)) && *lines == words(*seed) && entry.tags == tags
                 }
                 _ => false,
             };
@@ -72,6 +77,11 @@ impl Model {
 
 fn moments(seed: u64) -> Vec<Moment> {
     toy::moments(seed, 20 + seed % 3)
+}
+
+/// Words of every other version; those that come several at a time have none.
+fn words(seed: u64) -> Vec<(Track, Line)> {
+    if seed % 2 == 0 || seed == 3 { Vec::new() } else { toy::lines(seed, 30) }
 }
 
 /// What the index is about: calibrated when it was made.
@@ -143,7 +153,7 @@ pub(crate) fn live(disk: &TestDisk) -> Life {
         };
     }
     let put = |model: &mut Model, engine: &Embedded, id: &'static str, seed: u64| {
-        let done = engine.put(&entry(id), &moments(seed));
+        let done = engine.put_with_words(&entry(id), &moments(seed), &words(seed));
         model.change(id, &done, |_| Some((seed, None)));
     };
     let note = |model: &mut Model, id: &'static str, tag: &'static str| {
@@ -168,7 +178,7 @@ pub(crate) fn live(disk: &TestDisk) -> Life {
         // Somebody else, while this one is writing.
         let locked = disk.is_locked(&folder.join("lock"));
         if let Ok(other) = open() {
-            let done = other.put(&entry("intruder"), &moments(9));
+            let done = other.put_with_words(&entry("intruder"), &moments(9), &words(9));
             if locked && done.is_ok() {
                 life.problems.push("two wrote at once".to_owned());
             }
@@ -185,6 +195,11 @@ pub(crate) fn live(disk: &TestDisk) -> Life {
     step!(let _ = engine.compact(&Progress::new()););
     step!(put(model, &engine, "c", 8););
     step!(note(model, "a", "again"););
+    step! {
+        // Something else is known about a film: its moments and words stay with it.
+        let done = engine.amend(&VideoEntry { tags: vec!["moved".to_owned()], ..entry("a") }, None);
+        model.change("a", &done, |before| before.map(|(seed, _)| (seed, Some("moved"))));
+    }
     step!(let _ = engine.settle(Settling::Anew, &Progress::new()););
     step! {
         let done = salvage_on(&shared, folder, Utf8Path::new(RESCUED), None, Overwrite::Force, &Progress::new());
@@ -228,7 +243,7 @@ pub(crate) fn judge(disk: &TestDisk, life: &Life) -> Vec<String> {
         }
         // The next writer goes on, and what was not whole stays away.
         let before: Vec<_> = engine.videos()?;
-        let done = engine.put(&entry("late"), &moments(11));
+        let done = engine.put_with_words(&entry("late"), &moments(11), &words(11));
         model.change("late", &done, |_| Some((11, None)));
         done?;
         engine.settle(Settling::WhenWorthIt, &Progress::new())?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cuemark_core::{Rng, Span, VideoId};
+use cuemark_core::{Line, Rng, Span, Track, VideoId, Word};
 use cuemark_search::{Calibration, Embedding, Manifest, Moment, VideoEntry, VideoState};
 
 /// Numbers per embedding.
@@ -19,6 +19,19 @@ pub(crate) fn moments(seed: u64, count: u64) -> Vec<Moment> {
         .collect()
 }
 
+/// So many lines, the same ones for the same seed: most are said, the last third is written.
+#[allow(dead_code)] // not every test has words
+pub(crate) fn lines(seed: u64, count: u64) -> Vec<(Track, Line)> {
+    let line = |n: u64| {
+        let start = (seed + 2 * n) as f64;
+        let (span, text) = (Span::new(start, start + 1.5).unwrap(), format!("line {n} of version{seed}"));
+        let track = if 3 * n < 2 * count { Track::Said } else { Track::Written };
+        let words = if n % 2 == 0 { vec![Word { span, text: "line".to_owned() }] } else { Vec::new() };
+        (track, Line { span, text, words, confidence: 0.5 })
+    };
+    (0..count).map(line).collect()
+}
+
 /// A video without a file.
 pub(crate) fn entry(id: &str) -> VideoEntry {
     VideoEntry {
@@ -30,6 +43,8 @@ pub(crate) fn entry(id: &str) -> VideoEntry {
         tags: vec![],
         state: VideoState::Present,
         partial: None,
+        digest: None,
+        tracks: Vec::new(),
     }
 }
 

@@ -50,6 +50,7 @@ pub(crate) struct Health {
         search::strip,
         videos::list,
         videos::one,
+        videos::lines,
         videos::media,
         videos::thumbnail,
         jobs::list,

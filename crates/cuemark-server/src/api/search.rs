@@ -24,7 +24,8 @@ const MOST: usize = 100;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Asked {
-    /// The sentence; words that begin with `-` are not wanted.
+    /// What to look for. `"these words"` must be said or written, `-word` and `-"these words"` must not; `said:`, `written:` and
+    /// `seen:` say where to look.
     q: String,
     /// Answers, 1 to 100. Default: 10
     limit: Option<usize>,

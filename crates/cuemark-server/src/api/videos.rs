@@ -9,9 +9,9 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use camino::Utf8Path;
-use cuemark_core::{Progress, VideoId};
+use cuemark_core::{Line, Progress, Track, VideoId};
 use cuemark_media::{Ffmpeg, MediaError, OpenedVideo, Partial};
-use cuemark_search::{Index, SearchError, VideoEntry, VideoState};
+use cuemark_search::{Index, SearchError, TrackRead, VideoEntry, VideoState};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -35,6 +35,38 @@ pub(crate) struct Video {
     /// What of its file could not be read; left out of a whole film.
     #[serde(skip_serializing_if = "Option::is_none")]
     partial: Option<PartialRead>,
+    /// What was read of its words, and which of its tracks could not be read; left out where nothing was kept about it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tracks: Vec<ReadTrack>,
+}
+
+/// What became of one track of a video.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ReadTrack {
+    /// `seen`, `said` or `written`.
+    track: &'static str,
+    /// Lines that were found.
+    lines: usize,
+    /// Why it could not be read; `null` when it could.
+    problem: Option<String>,
+}
+
+/// A line that is said or written.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TimedLine {
+    /// `said` or `written`.
+    track: &'static str,
+    /// Seconds.
+    start: f64,
+    /// Seconds.
+    end: f64,
+    text: String,
+}
+
+/// What is said and written in a video, those that are said first, each track in the order of time.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TimedLines {
+    lines: Vec<TimedLine>,
 }
 
 /// How far a damaged film could be read.
@@ -85,6 +117,14 @@ impl From<Partial> for PartialRead {
     }
 }
 
+impl From<TrackRead> for ReadTrack {
+    fn from(read: TrackRead) -> Self {
+        // What a recogniser said may name files of this machine.
+        let problem = read.problem.map(|_| "it could not be read; the server's owner sees why".to_owned());
+        Self { track: read.track.name(), lines: read.lines, problem }
+    }
+}
+
 impl From<VideoEntry> for Video {
     fn from(entry: VideoEntry) -> Self {
         let state = match entry.state {
@@ -98,6 +138,7 @@ impl From<VideoEntry> for Video {
             state,
             playable: entry.path.is_some(),
             partial: entry.partial.map(PartialRead::from),
+            tracks: entry.tracks.into_iter().map(ReadTrack::from).collect(),
         }
     }
 }
@@ -120,6 +161,20 @@ pub(crate) async fn list(
 #[utoipa::path(get, path = "/api/v1/videos/{id}", params(("id" = String, Path)), responses((status = 200, body = Video), (status = 404, body = Problem)))]
 pub(crate) async fn one(State(app): State<Arc<App>>, Name(id): Name) -> Result<Json<Video>, Problem> {
     Ok(Json(entry(&app, id).await?.into()))
+}
+
+/// What is said and written in a video.
+#[utoipa::path(get, path = "/api/v1/videos/{id}/lines", params(("id" = String, Path)), responses((status = 200, body = TimedLines), (status = 404, body = Problem)))]
+pub(crate) async fn lines(State(app): State<Arc<App>>, Name(id): Name) -> Result<Json<TimedLines>, Problem> {
+    let (index, video) = (Arc::clone(&app.index), VideoId::new(id));
+    let lines = app.lookups.run(move |_| index.lines(&video)).await?;
+    let timed = |(track, line): (Track, Line)| TimedLine {
+        track: track.name(),
+        start: line.span.start(),
+        end: line.span.end(),
+        text: line.text,
+    };
+    Ok(Json(TimedLines { lines: lines.into_iter().map(timed).collect() }))
 }
 
 async fn entry(app: &App, id: String) -> Result<VideoEntry, Problem> {

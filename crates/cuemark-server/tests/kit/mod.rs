@@ -135,6 +135,8 @@ fn put(index: &Index, id: &str, path: Option<Utf8PathBuf>, moments: &[(f64, &str
         tags: vec![format!("tag-{id}")],
         state: VideoState::Present,
         partial: None,
+        digest: None,
+        tracks: Vec::new(),
     };
     let moment = |(start, text): &(f64, &str)| Moment {
         span: Span::new(*start, start + 4.0).unwrap(),

@@ -35,7 +35,8 @@ pub struct Ask {
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Asking {
-    /// What to look for.
+    /// What to look for: what is seen, said or written there. `"these words"` must be said or written, `-word` and `-"these
+    /// words"` must not; `said:`, `written:` and `seen:` say where to look.
     #[cfg_attr(feature = "clap", arg(required_unless_present = "like"))]
     pub sentence: Option<String>,
     /// More like this moment: `VIDEO:START-END`, in seconds.
@@ -125,7 +126,8 @@ impl Asking {
         Self { sentence: Some(sentence.into()), ..Self::default() }
     }
 
-    /// The question, understood: words of the sentence that begin with `-` are not wanted.
+    /// The question, understood: words of the sentence that begin with `-` are not wanted, words between quotation marks must be
+    /// said or written as they are, `said:`, `written:` and `seen:` say where to look.
     ///
     /// # Errors
     /// The first field that says what cannot be.

@@ -5,7 +5,7 @@ use cuemark_formats::Overwrite;
 use cuemark_search::{Index, Manifest, encoder};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::{AddedVideos, IndexPlace, Videos};
+use super::{AddedVideos, IndexPlace, Videos, words};
 use crate::Result;
 
 /// Makes an empty index, and adds what is named.
@@ -60,7 +60,7 @@ impl CreateIndex {
         let device = cuemark_tensor::device(&self.place.device)?;
         let encoder = encoder::open(&self.encoder, self.what.features.as_deref(), &device)?;
         let overwrite = if self.force { Overwrite::Force } else { Overwrite::Never };
-        let index = Index::create(&url, encoder, overwrite)?;
+        let index = Index::create(&url, encoder, overwrite)?.reading(words::sources());
         let added = if self.what.is_empty() { None } else { Some(self.what.add_to(&index, progress)?) };
         Ok(CreatedIndex { manifest: index.manifest().clone(), added })
     }

@@ -49,12 +49,14 @@ pub struct FoundMoment {
     pub duration: f64,
     /// That it answers the question, 0 to 1.
     pub probability: f64,
-    /// The cosine between question and moment, less what is not wanted.
+    /// The cosine between question and moment, less what is not wanted; of words, the share of the question that is there.
     pub score: f32,
     /// Words that speak for it, with their shares.
     pub words: Vec<FoundWord>,
     /// What was recognised in it and speaks for it, with shares; none for encoders that recognise nothing by name.
     pub concepts: Vec<FoundConcept>,
+    /// What is seen, said or written there that speaks for it, the weightiest first.
+    pub because: Vec<FoundBecause>,
     /// Whether there is a file to play.
     pub playable: bool,
     /// The video's file; `null` without one, and over HTTP, where it is nobody's business.
@@ -82,6 +84,20 @@ pub struct FoundConcept {
     pub concept: String,
     /// 0 to 1.
     pub share: f64,
+}
+
+/// What one track has to say for an answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub struct FoundBecause {
+    /// `seen`, `said` or `written`.
+    pub track: &'static str,
+    /// The words that are there, or what was recognised; empty where the encoder recognises nothing by name.
+    pub text: String,
+    /// Where it begins, in **seconds**.
+    pub start: f64,
+    /// Where it ends, in **seconds**.
+    pub end: f64,
 }
 
 impl Found {
@@ -125,6 +141,12 @@ impl FoundMoment {
         let words = answer.words.into_iter().map(|word| FoundWord { word: word.word, share: word.share });
         let concepts =
             answer.concepts.into_iter().map(|seen| FoundConcept { concept: seen.concept, share: seen.share });
+        let because = answer.because.into_iter().map(|because| FoundBecause {
+            track: because.track.name(),
+            text: because.text,
+            start: because.start,
+            end: because.end,
+        });
         Ok(Self {
             video: answer.video.to_string(),
             start,
@@ -135,6 +157,7 @@ impl FoundMoment {
             score: answer.score,
             words: words.collect(),
             concepts: concepts.collect(),
+            because: because.collect(),
             playable: path.is_some(),
             path,
             partial,

@@ -42,7 +42,7 @@ impl DescribeIndex {
     /// When it cannot be read.
     pub fn run(&self, progress: &Progress) -> Result<DescribedIndex> {
         progress.phase("opening", 0);
-        let index = self.place.open(None)?;
+        let index = self.place.open_without_encoder()?;
         Ok(DescribedIndex {
             index: index.engine().url().to_string(),
             manifest: index.manifest().clone(),
@@ -81,7 +81,7 @@ impl RemoveVideos {
     /// When the index cannot be written. A name that is not there is no error.
     pub fn run(&self, progress: &Progress) -> Result<RemovedVideos> {
         progress.phase("opening", 0);
-        let index = self.place.open(None)?;
+        let index = self.place.open_without_encoder()?;
         progress.phase("removing", self.videos.len());
         let mut missing = Vec::new();
         for video in &self.videos {
@@ -123,7 +123,7 @@ impl CompactIndex {
     /// When the index cannot be written, or its engine leaves this to somebody else.
     pub fn run(&self, progress: &Progress) -> Result<CompactedIndex> {
         progress.phase("opening", 0);
-        let index = self.place.open(None)?;
+        let index = self.place.open_without_encoder()?;
         progress.phase("compacting", 0);
         Ok(CompactedIndex { compacted: index.compact(progress)?, status: index.engine().status()? })
     }
@@ -164,7 +164,7 @@ impl VerifyIndex {
     /// When the index cannot be read at all, or is to be repaired and cannot be written. Damage is no error but an answer.
     pub fn run(&self, progress: &Progress) -> Result<VerifiedIndex> {
         progress.phase("opening", 0);
-        let index = self.place.open(None)?;
+        let index = self.place.open_without_encoder()?;
         progress.phase("reading", 0);
         let faults = index.engine().verify(progress)?;
         let verified = index.look_for_files(if self.repair { Marking::Mark } else { Marking::Look })?;

@@ -4,17 +4,20 @@ mod add;
 mod ask;
 mod calibrate;
 mod create;
+mod find;
 mod found;
 mod judged;
 mod keep;
 mod place;
 mod salvage;
+mod words;
 
 pub use add::{AddVideos, AddedVideos, Videos};
 pub use ask::{Ask, Asking, parse_moment, parse_span};
 pub use calibrate::{CalibrateIndex, CalibratedIndex};
 pub use create::{CreateIndex, CreatedIndex};
-pub use found::{Found, FoundConcept, FoundMoment, FoundWord, Shown};
+pub use find::FindInFilm;
+pub use found::{Found, FoundBecause, FoundConcept, FoundMoment, FoundWord, Shown};
 pub use judged::{JudgedFile, Judgement, Judgements, Verdict};
 pub use keep::{
     CompactIndex, CompactedIndex, DescribeIndex, DescribedIndex, RemoveVideos, RemovedVideos, VerifiedIndex,

@@ -4,6 +4,7 @@ use camino::Utf8Path;
 use cuemark_search::{EngineUrl, Index, encoder};
 use serde::{Deserialize, Serialize};
 
+use super::words;
 use crate::Result;
 use crate::device::cpu;
 
@@ -43,6 +44,14 @@ impl IndexPlace {
         let url = self.url()?;
         let manifest = Index::manifest_of(&url)?;
         let encoder = encoder::open_kept(&url, &manifest, features, &cuemark_tensor::device(&self.device)?)?;
-        Ok(Index::open(&url, encoder)?)
+        Ok(Index::open(&url, encoder)?.reading(words::sources()))
+    }
+
+    /// Opens it to look after it: no network is loaded, so no weights are needed.
+    ///
+    /// # Errors
+    /// When there is no index, or it is damaged.
+    pub fn open_without_encoder(&self) -> Result<Index> {
+        Ok(Index::open_without_encoder(&self.url()?)?)
     }
 }

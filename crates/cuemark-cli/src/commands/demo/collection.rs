@@ -95,7 +95,7 @@ pub(super) fn answer_sentences(stage: &mut Stage) -> anyhow::Result<()> {
     let step = (test.queries.len() / SENTENCES).max(1);
     let mut told = Vec::new();
     for truth in test.queries.iter().step_by(step).take(SENTENCES) {
-        let question = Question { limit: ANSWERS, least: 0.0, ..Question::new(&truth.query.text) };
+        let question = Question { limit: ANSWERS, least: 0.0, ..Question::sentence(&truth.query.text) };
         say(&format!("  “{}”", truth.query.text));
         let mut found = Vec::new();
         for (place, answer) in index.answer(&question)?.moments.iter().enumerate() {

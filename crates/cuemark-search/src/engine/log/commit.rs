@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     fn batch() -> (Vec<u8>, Commit) {
-        let record = |id: &str| Encoded::new(&Meta::Remove { id: id.into() }, &[], &[]).unwrap();
+        let record = |id: &str| Encoded::bare(&Meta::Remove { id: id.into() }).unwrap();
         let records = [record("a"), record("b")];
         let mut bytes = vec![0; FIRST];
         records.iter().for_each(|record| bytes.extend(&record.bytes));

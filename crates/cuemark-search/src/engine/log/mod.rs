@@ -4,13 +4,16 @@
 //! file    = head(64) head(64) batch*
 //! head    = "CUEMARKMOMENTS02" width:u32 generation:u32 identity(16) zeros(20) crc:u32
 //! batch   = record+ commit commit
-//! record  = header(40) meta pad64 spans pad64 vectors pad64
-//! header  = "CREC" kind:u32 meta:u32 rows:u32 crc(meta):u32 crc(spans vectors):u32 zeros(12) crc(header):u32
+//! record  = header(40) meta pad64 spans pad64 vectors pad64 words pad64
+//! header  = "CREC" kind:u32 meta:u32 rows:u32 crc(meta):u32 crc(spans vectors words):u32 words:u32 zeros(8) crc(header):u32
 //! commit  = "CCMT" records:u32 voids:u32 width:u32 identity(16) sequence:u64 start:u64 previous:u64 crc(table):u32 crc:u32 table pad64
 //! table   = (header(40) name:u64){records} offset:u64{voids}
 //! ```
 //! All numbers are little endian. `meta` is JSON, `spans` are pairs of f64 seconds, `vectors` rows of f16; each part begins
 //! at a multiple of 64 bytes, so that vectors can be read where they lie.
+//! `words` are the lines that are said and written in the video (`words.rs`); records from before there were any have none, and
+//! a manifest of layout 3 keeps programs away that would not step over them. Words stand in the record of their video's
+//! vectors, under the same checksum and the same commit: no power cut tears the two apart.
 //!
 //! **Identity.** Every log has 128 random bits, the same in its head, in its commits and in `index.json`, by which it is told
 //! from every other. Compacting keeps them and counts the generation up.
@@ -34,6 +37,7 @@
 mod commit;
 mod head;
 mod record;
+pub(super) mod words;
 
 pub(super) use commit::{Commit, Listed};
 pub(super) use head::{FIRST, Head, HeadFault, Identity};

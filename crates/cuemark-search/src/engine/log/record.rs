@@ -56,6 +56,8 @@ pub(in crate::engine) struct Header {
     pub(in crate::engine) kind: Kind,
     pub(in crate::engine) meta: usize,
     pub(in crate::engine) rows: usize,
+    /// Bytes of the words; 0 in records from before there were any.
+    pub(in crate::engine) words: usize,
     meta_crc: u32,
     body_crc: u32,
 }
@@ -66,6 +68,7 @@ pub(in crate::engine) struct Placed {
     meta: Range<usize>,
     pub(in crate::engine) spans: Range<usize>,
     pub(in crate::engine) vectors: Range<usize>,
+    pub(in crate::engine) words: Range<usize>,
     /// Where the next record begins.
     pub(in crate::engine) end: usize,
 }
@@ -82,7 +85,8 @@ impl Header {
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        for number in [self.kind as u32, self.meta as u32, self.rows as u32, self.meta_crc, self.body_crc] {
+        let (kind, words) = (self.kind as u32, self.words as u32);
+        for number in [kind, self.meta as u32, self.rows as u32, self.meta_crc, self.body_crc, words] {
             bytes.extend(number.to_le_bytes());
         }
         bytes.resize(HEADER - 4, 0);
@@ -103,8 +107,10 @@ impl Header {
             _ => return None,
         };
         let (meta, rows) = (number(bytes, 8)? as usize, number(bytes, 12)? as usize);
-        let possible = meta <= limits::DESCRIPTION_BYTES && rows <= limits::MOMENTS;
-        possible.then_some(Self { kind, meta, rows, meta_crc: number(bytes, 16)?, body_crc: number(bytes, 20)? })
+        let words = number(bytes, 24)? as usize;
+        let possible = meta <= limits::DESCRIPTION_BYTES && rows <= limits::MOMENTS && words <= limits::WORDS_BYTES;
+        let (meta_crc, body_crc) = (number(bytes, 16)?, number(bytes, 20)?);
+        possible.then_some(Self { kind, meta, rows, words, meta_crc, body_crc })
     }
 
     /// Where the parts of a record at `offset` lie; `None` past the end of memory.
@@ -113,9 +119,11 @@ impl Header {
         let spans = offset.checked_add(aligned(HEADER + self.meta))?;
         let vectors = spans.checked_add(aligned(16 * self.rows))?;
         let numbers = 2usize.checked_mul(width)?.checked_mul(self.rows)?;
-        let end = vectors.checked_add(numbers.checked_next_multiple_of(ALIGN)?)?;
+        let words = vectors.checked_add(numbers.checked_next_multiple_of(ALIGN)?)?;
+        let end = words.checked_add(aligned(self.words))?;
         let (meta, spans) = (meta..meta + self.meta, spans..spans + 16 * self.rows);
-        Some(Placed { meta, spans, vectors: vectors..vectors + numbers, end })
+        let (vectors, words) = (vectors..vectors + numbers, words..words + self.words);
+        Some(Placed { meta, spans, vectors, words, end })
     }
 
     /// Bytes of the whole record; `None` when no memory could hold it.
@@ -132,7 +140,7 @@ impl Header {
         serde_json::from_slice(text).map_err(|error| format!("the record's description: {error}"))
     }
 
-    /// Whether the moments fit their checksum.
+    /// Whether the moments and words fit their checksum.
     pub(in crate::engine) fn is_sound(&self, bytes: &[u8], placed: &Placed) -> bool {
         bytes.get(placed.spans.start..placed.end).is_some_and(|body| crc32fast::hash(body) == self.body_crc)
     }
@@ -148,34 +156,46 @@ pub(in crate::engine) struct Encoded {
 }
 
 impl Encoded {
-    /// `vectors` holds `spans.len()` rows.
+    /// `vectors` holds `spans.len()` rows, `words` what [`super::words::encode`] made.
     ///
     /// # Errors
     /// When a reader would refuse it.
-    pub(in crate::engine) fn new(meta: &Meta, spans: &[[f64; 2]], vectors: &[f16]) -> Result<Self> {
+    pub(in crate::engine) fn new(meta: &Meta, spans: &[[f64; 2]], vectors: &[f16], words: &[u8]) -> Result<Self> {
         let mut body: Vec<u8> = Vec::with_capacity(aligned(16 * spans.len()) + aligned(2 * vectors.len()));
         body.extend(spans.iter().flatten().flat_map(|seconds| seconds.to_le_bytes()));
         pad(&mut body);
         body.extend(vectors.iter().flat_map(|number| number.to_le_bytes()));
         pad(&mut body);
         limits::check_tags(meta)?;
-        Self::of_body(meta, spans.len(), &body)
+        Self::of_body(meta, spans.len(), body, words)
     }
 
-    /// A record with the moments of another, as they lie there. Tags may be as long as they were before there was a limit.
+    /// A record without moments: a note or a removal.
     ///
     /// # Errors
     /// As [`Encoded::new`].
-    pub(in crate::engine) fn of_body(meta: &Meta, rows: usize, body: &[u8]) -> Result<Self> {
+    pub(in crate::engine) fn bare(meta: &Meta) -> Result<Self> {
+        Self::new(meta, &[], &[], &[])
+    }
+
+    /// A record with the moments of another, as they lie there, padding included. Tags may be as long as they were before there
+    /// was a limit.
+    ///
+    /// # Errors
+    /// As [`Encoded::new`].
+    pub(in crate::engine) fn of_body(meta: &Meta, rows: usize, mut body: Vec<u8>, words: &[u8]) -> Result<Self> {
+        limits::check_words(meta, words.len())?;
+        body.extend(words);
+        pad(&mut body);
         let text = serde_json::to_vec(meta).unwrap_or_default();
         limits::check_text(meta, &text)?;
-        let (meta_crc, body_crc) = (crc32fast::hash(&text), crc32fast::hash(body));
-        let header = Header { kind: meta.kind(), meta: text.len(), rows, meta_crc, body_crc };
+        let (meta_crc, body_crc) = (crc32fast::hash(&text), crc32fast::hash(&body));
+        let header = Header { kind: meta.kind(), meta: text.len(), rows, words: words.len(), meta_crc, body_crc };
         let mut bytes = header.encode();
         bytes.reserve(aligned(text.len() + HEADER) + body.len());
         bytes.extend(&text);
         pad(&mut bytes);
-        bytes.extend(body);
+        bytes.extend(&body);
         Ok(Self { bytes, header, name: hash_of(meta.id()) })
     }
 }
@@ -209,9 +229,11 @@ mod tests {
             tags,
             state: VideoState::Present,
             partial: None,
+            digest: None,
+            tracks: Vec::new(),
         };
         let vectors = halves(&[0.25, -0.5, 1.0, 0.125, 0.0, 2.0]);
-        Encoded::new(&Meta::Put(entry), &[[0.0, 1.5], [1.0, 9.0]], &vectors).unwrap()
+        Encoded::new(&Meta::Put(entry), &[[0.0, 1.5], [1.0, 9.0]], &vectors, b"words").unwrap()
     }
 
     #[test]
@@ -222,7 +244,7 @@ mod tests {
         assert_eq!(header.read_meta(&bytes, &placed).unwrap().id().as_str(), "a");
         assert_eq!(bytes[placed.spans.start + 8..][..8], 1.5f64.to_le_bytes());
         assert_eq!(bytes[placed.vectors.start + 2..][..2], f16::from_f32(-0.5).to_le_bytes());
-        assert_eq!(placed.vectors.start % 64, 0);
+        assert_eq!((placed.vectors.start % 64, &bytes[placed.words.clone()]), (0, &b"words"[..]));
         assert!(header.is_sound(&bytes, &placed));
     }
 
@@ -247,9 +269,11 @@ mod tests {
     #[test]
     fn what_no_writer_would_write_is_no_header() {
         let header = record().header;
-        for wrong in
-            [Header { meta: limits::DESCRIPTION_BYTES + 1, ..header }, Header { rows: limits::MOMENTS + 1, ..header }]
-        {
+        for wrong in [
+            Header { meta: limits::DESCRIPTION_BYTES + 1, ..header },
+            Header { rows: limits::MOMENTS + 1, ..header },
+            Header { words: limits::WORDS_BYTES + 1, ..header },
+        ] {
             assert_eq!(Header::read(&wrong.encode()), None);
         }
     }
