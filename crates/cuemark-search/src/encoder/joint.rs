@@ -176,8 +176,9 @@ impl Encoder for JointEncoder {
         letters < JUMBLE || !word.is_ascii() || word.contains(['a', 'e', 'i', 'o', 'u', 'y'])
     }
 
+    /// Measured for `concepts` alone: how scores fall beside a moment is another matter in every space.
     fn keeps_when_joined(&self) -> Option<f64> {
-        Some(KEEPS)
+        (self.name == Concepts::NAME).then_some(KEEPS)
     }
 
     /// A cut for `concepts` alone: it was chosen for its own names.
