@@ -25,8 +25,13 @@ const SAMPLING: Sampling = Sampling {
     framing: Framing::CentreCrop { short_side: 256, crop: 224, filter: Filter::Bilinear },
 };
 
-/// How much of a row comes from actions; the rest comes from objects.
-const ACTIONS: f64 = 0.7;
+/// How much of a row comes from actions; the rest comes from objects. Chosen on 36 small films with 39 questions, where shares
+/// below a half find the film of a question first more often than 0.7 does.
+const ACTIONS: f64 = 0.4;
+
+/// Pictures of a clip in which objects are looked for, evenly over it: what is hidden in one shows in another, and each costs
+/// little beside the actions.
+const LOOKS: usize = 4;
 
 /// One class and how sure its network is of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,7 +47,7 @@ pub struct Recognised {
 pub struct Seen {
     /// All 400 actions.
     pub actions: Vec<Recognised>,
-    /// All 1000 objects, in the clip's middle picture.
+    /// All 1000 objects, the mean over a few of the clip's pictures.
     pub objects: Vec<Recognised>,
 }
 
@@ -104,7 +109,14 @@ impl Concepts {
         check(clips, &self.sampling)?;
         let objects = ENCODERS.iter().find(|card| card.name == "efficientnet-lite0");
         let pixels = objects.map_or(Pixels::SIGNED, |card| card.pixels);
-        let objects = self.objects.probabilities(&pixels.tensor(&clips.middles(), &self.device)?)?;
+        let looks = LOOKS.min(clips.frames());
+        let mut objects = Vec::new();
+        for pictures in clips.spread(looks).parts(1) {
+            let [width, height] = pictures.size;
+            let x = pixels.tensor(pictures, &self.device)?.reshape((looks, 1, height, width, 3))?;
+            objects.push(self.objects.probabilities(&x)?.mean_keepdim(0)?);
+        }
+        let objects = Tensor::cat(&objects, 0)?;
         let mut actions = Vec::new();
         for clip in clips.parts(if self.device.is_cpu() { 1 } else { 8 }) {
             actions.push(self.actions.probabilities(&Pixels::SIGNED.tensor(clip, &self.device)?)?);
@@ -163,8 +175,8 @@ impl ClipEncoder for Concepts {
     fn recipe(&self) -> Recipe {
         let mut settings = self.sampling.settings();
         settings.insert("actions".to_owned(), format!("{ACTIONS} of the row, Kinetics-400 by I3D"));
-        settings
-            .insert("objects".to_owned(), "the rest, ImageNet by EfficientNet-Lite0 on the middle frame".to_owned());
+        let objects = format!("the rest, ImageNet by EfficientNet-Lite0, mean of {LOOKS} frames");
+        settings.insert("objects".to_owned(), objects);
         recipe(Self::NAME, &self.weights, self.width, &self.sampling, settings)
     }
 

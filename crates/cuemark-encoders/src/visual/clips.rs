@@ -69,14 +69,19 @@ impl Clips {
         self.rgb.chunks(bytes).map(|rgb| Part { frames: self.frames, size: self.size, rgb })
     }
 
-    /// The same clips with one picture each, the middle one.
+    /// The same clips with `count` pictures each, but no more than there are: the middle one of every `count`-th part.
     #[must_use]
-    pub fn middles(&self) -> Self {
+    pub fn spread(&self, count: usize) -> Self {
+        let count = count.clamp(1, self.frames);
         let picture = self.picture_bytes();
-        let clips = self.rgb.chunks_exact(self.frames * picture);
-        let middle = self.frames / 2 * picture;
-        let rgb = clips.flat_map(|clip| &clip[middle..middle + picture]).copied().collect();
-        Self { frames: 1, size: self.size, rgb }
+        let mut rgb = Vec::with_capacity(self.len() * count * picture);
+        for clip in self.rgb.chunks_exact(self.frames * picture) {
+            for part in 0..count {
+                let place = (2 * part + 1) * self.frames / (2 * count) * picture;
+                rgb.extend_from_slice(clip.get(place..place + picture).unwrap_or_default());
+            }
+        }
+        Self { frames: count, size: self.size, rgb }
     }
 }
 
@@ -102,11 +107,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_middle_picture_of_each_clip_is_kept() {
+    fn pictures_are_taken_evenly_from_each_clip() {
         let rgb = (0..2 * 3 * 3).collect::<Vec<u8>>();
         let clips = Clips::from_rgb(3, [1, 1], rgb).unwrap();
-        assert_eq!((clips.len(), clips.middles().len()), (2, 2));
-        assert_eq!(clips.middles().rgb(), [3, 4, 5, 12, 13, 14]);
+        assert_eq!((clips.len(), clips.spread(1).len()), (2, 2));
+        assert_eq!(clips.spread(1).rgb(), [3, 4, 5, 12, 13, 14], "one: the middle");
+        assert_eq!(clips.spread(9), clips, "no more than there are");
+        let of_eight = Clips::from_rgb(8, [1, 1], (0..24).map(|byte| byte / 3).collect()).unwrap();
+        let taken: Vec<u8> = of_eight.spread(4).rgb().iter().step_by(3).copied().collect();
+        assert_eq!((of_eight.spread(4).frames(), taken), (4, vec![1, 3, 5, 7]));
         assert!(Clips::from_rgb(3, [1, 1], vec![0; 10]).is_none());
     }
 }

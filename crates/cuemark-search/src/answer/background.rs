@@ -11,6 +11,7 @@ pub(crate) struct Background(Vec<Embedding>);
 pub(crate) struct Spread {
     mean: f64,
     deviation: f64,
+    best: f64,
 }
 
 impl Background {
@@ -27,13 +28,39 @@ impl Background {
         let count = scores.len().max(1) as f64;
         let mean = scores.iter().sum::<f64>() / count;
         let variance = scores.iter().map(|score| (score - mean).powi(2)).sum::<f64>() / count;
-        Spread { mean, deviation: variance.sqrt().max(1e-6) }
+        let best = scores.iter().copied().fold(0.0, f64::max);
+        Spread { mean, deviation: variance.sqrt().max(1e-6), best }
     }
 }
 
 impl Spread {
+    /// What the question scores on anything.
+    pub(crate) fn mean(&self) -> f64 {
+        self.mean
+    }
+
+    /// A score as a share of what the best of the background has; 0 where even that has nothing. A question that one name says
+    /// exactly must find just that; one that no name says well may do with less.
+    pub(crate) fn share(&self, score: f32) -> f64 {
+        if self.best > 0.0 { f64::from(score) / self.best } else { 0.0 }
+    }
+
     /// How many deviations a score lies above the mean.
     pub(crate) fn surprise(&self, score: f32) -> f64 {
         (f64::from(score) - self.mean) / self.deviation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_score_is_held_against_the_best_of_the_background() {
+        let unit = |numbers: [f32; 2]| Embedding::unit(numbers.to_vec()).unwrap();
+        let background = Background::new(vec![unit([0.6, 0.8]), unit([0.0, 1.0])]);
+        let spread = background.spread(&unit([1.0, 0.0]));
+        assert!((spread.share(0.3) - 0.5).abs() < 1e-6 && (spread.mean() - 0.3).abs() < 1e-6);
+        assert_eq!(Background::new(Vec::new()).spread(&unit([1.0, 0.0])).share(0.3), 0.0);
     }
 }

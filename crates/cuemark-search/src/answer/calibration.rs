@@ -19,12 +19,16 @@ pub struct Calibration {
     /// The largest `z` that it was fitted on: what lies beyond is no more probable, since nobody has seen it. `None` sets no bound.
     #[serde(default)]
     pub highest: Option<f64>,
+    /// An answer is not good enough, whatever its probability, when it scores less than this share of what the background's best
+    /// does: chosen on questions that something answers. `None` leaves it to the least probability that a question asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<f64>,
 }
 
 impl Default for Calibration {
     /// A guess for encoders without validation queries: even odds at four standard deviations, and never surer than 88 %.
     fn default() -> Self {
-        Self { slope: 2.0, offset: -8.0, answers: 0, highest: Some(5.0) }
+        Self { slope: 2.0, offset: -8.0, answers: 0, highest: Some(5.0), cut: None }
     }
 }
 
@@ -33,6 +37,16 @@ impl Calibration {
     pub fn probability(&self, z: f64) -> f64 {
         let z = self.highest.map_or(z, |highest| z.min(highest));
         1.0 / (1.0 + (-(self.slope * z + self.offset)).exp())
+    }
+
+    /// Whether it was fitted on answers with known truth: what it says may be called a probability.
+    pub fn is_fitted(&self) -> bool {
+        self.answers > 0
+    }
+
+    /// Whether an answer that scores this share of the background's best may be good enough; everything may where there is no cut.
+    pub(crate) fn admits(&self, share: f64) -> bool {
+        self.cut.is_none_or(|cut| share >= cut)
     }
 }
 
@@ -83,6 +97,7 @@ pub fn fit_calibration(judged: &[(f64, bool)]) -> Option<Calibration> {
         offset,
         answers: judged.len(),
         highest: judged.iter().map(|(z, _)| *z).reduce(f64::max),
+        cut: None,
     })
 }
 
@@ -94,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_known_curve_is_found_again() {
-        let known = Calibration { slope: 1.5, offset: -4.0, answers: 0, highest: None };
+        let known = Calibration { slope: 1.5, offset: -4.0, answers: 0, highest: None, cut: None };
         let mut rng = Rng::new(3);
         let judged: Vec<(f64, bool)> = (0..20_000)
             .map(|_| {
@@ -104,6 +119,17 @@ mod tests {
             .collect();
         let found = fit_calibration(&judged).unwrap();
         assert!((found.slope - 1.5).abs() < 0.1 && (found.offset + 4.0).abs() < 0.25, "{found:?}");
+    }
+
+    #[test]
+    fn a_cut_admits_what_reaches_it_and_none_admits_everything() {
+        let guess = Calibration::default();
+        assert!(guess.admits(-100.0) && !guess.is_fitted());
+        let cut = Calibration { cut: Some(1.5), answers: 7, ..guess };
+        assert!(cut.admits(1.5) && !cut.admits(1.49) && cut.is_fitted());
+        let text = serde_json::to_string(&guess).unwrap();
+        assert!(!text.contains("cut"), "an index without one is read by programs that know none: {text}");
+        assert_eq!(serde_json::from_str::<Calibration>(&serde_json::to_string(&cut).unwrap()).unwrap(), cut);
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! 1. The sentence becomes an embedding, moved away from what is not wanted.
 //! 2. The engine proposes candidates.
 //! 3. Every moment of the best videos is scored: their full maps.
-//! 4. Overlapping answers of one video are merged: non-maximum suppression at the question's threshold, and of those that
+//! 4. Where the encoder says when a longer window is as good, windows are joined into stretches.
+//! 5. Overlapping answers of one video are merged: non-maximum suppression at the question's threshold, and of those that
 //!    differ by a clip the best one.
-//! 5. Scores become probabilities, and each answer says which words it hangs on.
+//! 6. Scores become probabilities, and each answer says which words it hangs on.
 //!
 //! That is what is seen. `tracks.rs` asks what is said and written as well, and `fuse.rs` makes one ranking of all.
 
@@ -17,6 +18,7 @@ mod merge;
 mod question;
 mod reliability;
 mod right;
+mod stretch;
 mod syntax;
 mod tracks;
 
@@ -31,6 +33,7 @@ pub(crate) use merge::distinct;
 pub use question::{Question, Stages};
 pub use reliability::{Reliability, ReliabilityBin};
 pub use right::RightMoments;
+use stretch::AsGood;
 
 use crate::engine::{Effort, Hit, Nearest, rank};
 use crate::{Embedding, Index, Result, SearchError};
@@ -108,7 +111,7 @@ impl Index {
                     hit.score = hit.score.midpoint(*video_score);
                 }
             }
-            hits.extend(found);
+            hits.extend(asked.joined(found));
         }
         rank(&mut hits, usize::MAX);
         let spans: Vec<(&VideoId, Span)> = hits.iter().map(|hit| (&hit.video, hit.span)).collect();
@@ -245,6 +248,17 @@ impl<'a> Asked<'a> {
             .collect())
     }
 
+    /// One answer per stretch of a video, where the encoder says when a longer window is as good; `nms` of 1 joins nothing.
+    fn joined(&self, mut windows: Vec<Hit>) -> Vec<Hit> {
+        match self.index.encoder().keeps_when_joined() {
+            Some(keeps) if self.question.nms < 1.0 => {
+                rank(&mut windows, usize::MAX);
+                stretch::stretches(&windows, AsGood { floor: self.spread.mean(), keeps }, self.question.limit)
+            }
+            _ => windows,
+        }
+    }
+
     fn probability(&self, score: f32) -> f64 {
         self.index.calibration().probability(self.spread.surprise(score))
     }
@@ -266,7 +280,11 @@ impl<'a> Asked<'a> {
             let Hit { video, span, score, .. } = hit;
             moments.push(Answer { video, span, score, probability, words, concepts, because: Vec::new() });
         }
-        let good = moments.iter().filter(|answer| answer.probability >= self.question.least).count();
+        // Who asks for everything gets it; otherwise an answer must lie above the cut, too.
+        let admits = |answer: &&Answer| {
+            self.question.least <= 0.0 || self.index.calibration().admits(self.spread.share(answer.score))
+        };
+        let good = moments.iter().take_while(admits).filter(|answer| answer.probability >= self.question.least).count();
         Ok(Answers { moments, unknown_words: explainer.unknown, good })
     }
 }

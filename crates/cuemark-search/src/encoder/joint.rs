@@ -6,7 +6,7 @@ use camino::Utf8Path;
 use cuemark_core::{Advice, ClipLen, Progress, VideoId};
 use cuemark_encoders::extract::extract_video;
 use cuemark_encoders::visual::EncoderOptions;
-use cuemark_encoders::{JOINT, Joint, joint};
+use cuemark_encoders::{Concepts, JOINT, Joint, joint};
 use cuemark_features::{FeatureSource, Features, OpenOptions};
 use cuemark_media::Ffmpeg;
 use cuemark_tensor::Device;
@@ -15,7 +15,7 @@ use super::scales::{check_moments, count_moments, moments_of};
 use super::stored::stated_duration;
 use super::{EmbeddedVideo, Encoder};
 use crate::answer::MatchedConcept;
-use crate::{Embedding, Result, SearchError};
+use crate::{Calibration, Embedding, Result, SearchError};
 
 /// The stream that `cuemark features extract` writes.
 const STREAM: &str = "visual";
@@ -23,6 +23,14 @@ const STREAM: &str = "visual";
 const PARTS: usize = 12;
 /// A concept that does less than this share for an answer is not named.
 const LEAST_SHARE: f64 = 0.05;
+
+/// A word of so many letters without a vowel is a jumble.
+const JUMBLE: usize = 4;
+/// A longer window must keep this share of a shorter one's height above chance to be taken in its place.
+const KEEPS: f64 = 0.85;
+/// For `concepts`: below this share of what the question's best name scores, nothing is good enough. Six in seven of 39 questions
+/// on 36 films lie above it, half of 50 plausible ones that nothing answers below. The curve itself is still the guess.
+const CONCEPTS_CUT: f64 = 0.535;
 
 /// Two published encoders of one space: `concepts` or `clip`. A moment is the mean of its clips.
 pub struct JointEncoder {
@@ -160,6 +168,23 @@ impl Encoder for JointEncoder {
             .collect();
         named.sort_by(|a, b| b.share.total_cmp(&a.share));
         named
+    }
+
+    /// A jumble of letters is no word; whatever can be spoken may be one, of any language.
+    fn knows(&self, word: &str) -> bool {
+        let letters = word.chars().filter(|letter| letter.is_alphabetic()).count();
+        letters < JUMBLE || !word.is_ascii() || word.contains(['a', 'e', 'i', 'o', 'u', 'y'])
+    }
+
+    /// Measured for `concepts` alone: how scores fall beside a moment is another matter in every space.
+    fn keeps_when_joined(&self) -> Option<f64> {
+        (self.name == Concepts::NAME).then_some(KEEPS)
+    }
+
+    /// A cut for `concepts` alone: it was chosen for its own names.
+    fn calibration(&self) -> Result<Option<Calibration>> {
+        let cut = Calibration { cut: Some(CONCEPTS_CUT), ..Calibration::default() };
+        Ok((self.name == Concepts::NAME).then_some(cut))
     }
 
     /// One moment for every name, as if nothing else were recognised in it: what there is to be seen in the world, as far as

@@ -69,6 +69,12 @@ pub trait Encoder: Send + Sync {
         None
     }
 
+    /// The share of a window's height above chance that a longer one around it must keep to be taken in its place; `None` where
+    /// windows are answers as they are, because the encoder was trained to tell them apart.
+    fn keeps_when_joined(&self) -> Option<f64> {
+        None
+    }
+
     /// The files it is made of, for an index to keep, so that [`open_kept`] opens it when the place it came from is gone; none of
     /// an encoder that is found by its name.
     ///
