@@ -8,8 +8,7 @@ use anyhow::Result;
 use crate::process::{scratch_folder, target_folder, watch};
 
 /// What tests want, by the names of `cuemark weights list`.
-const WANTED: &[&str] =
-    &["minilm", "i3d", "efficientnet-lite0", "pp-ocrv4", "whisper-tiny-en", "silero-vad"];
+const WANTED: &[&str] = &["minilm", "i3d", "efficientnet-lite0", "pp-ocrv4", "whisper-tiny-en", "silero-vad"];
 
 /// Where they are kept.
 pub(crate) fn cache() -> Result<PathBuf> {

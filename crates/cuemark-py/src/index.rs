@@ -323,9 +323,8 @@ impl Answer {
     /// What each track has to say for it, the weightiest first: `track` (`seen`, `said` or `written`), `text`, `start` and `end`
     /// (seconds).
     #[getter]
-    #[pyo3(signature = () -> "list[dict[str, Any]]")]
-    fn because<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        tables::to_python(py, &self.inner.because)
+    fn because<'py>(&self, py: Python<'py>) -> Result<Vec<Bound<'py, PyAny>>> {
+        self.inner.because.iter().map(|because| tables::to_python(py, because)).collect()
     }
 
     /// The video's file; `None` where the video is known by its features only.

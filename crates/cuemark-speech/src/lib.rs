@@ -25,7 +25,7 @@ use cuemark_core::{Line, Progress};
 use cuemark_media::{Ffmpeg, OpenedVideo, Partial, SOUND_RATE};
 
 pub use error::{Result, SpeechError};
-pub use subtitles::{SubtitleSource, subtitles_of};
+pub use subtitles::{SubtitleSource, subtitle_files, subtitles_of};
 pub use transcript::TranscriptFormat;
 
 use activity::{Detector, Energy, Silero};

@@ -37,7 +37,7 @@ pub fn subtitles_of(
     ffmpeg: &Ffmpeg,
     progress: &Progress,
 ) -> Result<Option<(Vec<Line>, SubtitleSource)>> {
-    for path in beside(film.path()) {
+    for path in subtitle_files(film.path()) {
         match read_file(&path) {
             Ok(lines) if !lines.is_empty() => return Ok(Some((lines, SubtitleSource::Beside(path)))),
             Ok(_) => {}
@@ -65,8 +65,8 @@ pub fn subtitles_of(
     Ok(None)
 }
 
-/// Subtitle files of a film, best first: `film.vtt`, `film.en.srt`, then other languages by name.
-fn beside(film: &Utf8Path) -> Vec<Utf8PathBuf> {
+/// Subtitle files beside a film, best first: `film.vtt`, `film.en.srt`, then other languages by name.
+pub fn subtitle_files(film: &Utf8Path) -> Vec<Utf8PathBuf> {
     let (Some(stem), Some(folder)) = (film.file_stem(), film.parent()) else { return Vec::new() };
     let folder = if folder.as_str().is_empty() { Utf8Path::new(".") } else { folder };
     let Ok(entries) = folder.read_dir_utf8() else { return Vec::new() };

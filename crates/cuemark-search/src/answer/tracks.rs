@@ -58,10 +58,14 @@ impl Index {
         let about_words = question.text.as_deref().is_some_and(has_cue) && !words.passages.is_empty();
         let spoken: Vec<Answer> = words.passages.into_iter().map(of_words).collect();
         let mut seen = Vec::new();
-        for answer in answers.moments {
+        for (place, answer) in answers.moments.into_iter().enumerate() {
             let mut answer = of_seen(answer);
             if about_words {
                 answer.probability *= SEEN_BESIDE_CUES;
+            }
+            if place >= answers.good {
+                // What the pictures alone do not carry takes a second witness.
+                answer.probability = answer.probability.min(0.5 * question.least);
             }
             if !self.is_unsaid(question, &answer)? {
                 seen.push(answer);
@@ -78,7 +82,7 @@ impl Index {
         }
         moments.truncate(question.limit);
         let good = moments.iter().filter(|answer| answer.probability >= question.least).count();
-        Ok(Answers { moments, good, ..answers })
+        Ok(Answers { moments, good, unknown_words: answers.unknown_words })
     }
 
     /// Where along a video a question scores high: [`STRIP`] probabilities, evenly over the video.

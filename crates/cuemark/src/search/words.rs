@@ -1,76 +1,119 @@
 //! Where an index reads what is said and written in films.
 
-use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Line, Progress, RowPolicy, Track};
-use cuemark_data::subtitles::read_subtitles;
-use cuemark_formats::Source;
-use cuemark_media::Stamp;
+use std::sync::OnceLock;
+
+use camino::Utf8Path;
+use cuemark_core::{Line, Progress, Track};
+use cuemark_encoders::weights::{self, Cache};
+use cuemark_media::{Ffmpeg, OpenedVideo, Stamp};
+use cuemark_ocr::Reader;
 use cuemark_search::{Lines, LinesError};
+use cuemark_speech::{Speech, subtitle_files, subtitles_of};
+use cuemark_tensor::Device;
 
-/// What the names of subtitle files end in.
-const ENDINGS: [&str; 2] = ["srt", "vtt"];
-/// Letters of a language in a file's name at most: `film.pt-BR.srt`.
-const LANGUAGE: usize = 8;
+/// The weights that hear, and those that tell speech from other sound.
+const HEARING: &str = "whisper-tiny-en";
+const VOICE: &str = "silero-vad";
+/// The weights that read.
+const READING: &str = "pp-ocrv4";
 
-/// Every source of lines, the preferred of a track first: subtitles that somebody wrote are better than what a recogniser hears.
-///
-/// A recogniser of speech or a reader of pictures is one more line here.
+/// Every source of lines. Speech and text in pictures are read where their weights have been pulled.
 pub(crate) fn sources() -> Vec<Box<dyn Lines>> {
-    vec![Box::new(SubtitleFiles)]
+    vec![Box::new(Said::default()), Box::new(Written::default())]
 }
 
-/// Subtitle files beside a film: `film.srt`, `film.vtt`, `film.en.srt`.
-struct SubtitleFiles;
+/// Whether weights are there, as far as their sizes tell; they are held to their checksums when they are opened.
+fn is_pulled(name: &str) -> bool {
+    weights::find(name).and_then(|card| Cache::of_user()?.locate(card)).is_ok()
+}
 
-impl Lines for SubtitleFiles {
+/// What is said: subtitles beside a film or in it before what a recogniser hears.
+#[derive(Default)]
+struct Said {
+    speech: OnceLock<Speech>,
+}
+
+impl Said {
+    fn speech(&self) -> Result<&Speech, LinesError> {
+        if let Some(open) = self.speech.get() {
+            return Ok(open);
+        }
+        let voice = if is_pulled(VOICE) { Some(weights::locate(VOICE)?) } else { None };
+        let voice = voice.as_ref().map(|folder| folder.path());
+        let speech = Speech::open(weights::locate(HEARING)?.path(), voice, &Device::Cpu)?;
+        Ok(self.speech.get_or_init(|| speech))
+    }
+}
+
+impl Lines for Said {
     fn track(&self) -> Track {
         Track::Said
     }
 
     fn source(&self, film: &Utf8Path) -> Option<String> {
-        let file = beside(film)?;
-        let stamp = Stamp::of(&file).ok()?;
-        Some(format!("{}, {} bytes, changed {}", file.file_name()?, stamp.bytes, stamp.modified))
+        if let Some(file) = subtitle_files(film).first() {
+            let stamp = Stamp::of(file).ok()?;
+            return Some(format!("{}, {} bytes, changed {}", file.file_name()?, stamp.bytes, stamp.modified));
+        }
+        let opened = OpenedVideo::open(film).ok()?;
+        let streams = Ffmpeg::on_path().streams(&opened, &Progress::new()).ok()?;
+        if !streams.subtitles.is_empty() {
+            return Some("subtitles in the film".to_owned());
+        }
+        (streams.sound.is_some() && is_pulled(HEARING)).then(|| HEARING.to_owned())
     }
 
     fn of(&self, film: &Utf8Path, progress: &Progress) -> Result<Vec<Line>, LinesError> {
-        let Some(file) = beside(film) else { return Ok(Vec::new()) };
-        let read = read_subtitles(&Source::new(file).watched(progress), None, RowPolicy::Skip)?;
-        let lines = read.tracks.into_iter().flat_map(|track| track.lines).map(|subtitle| Line {
-            span: subtitle.span,
-            text: subtitle.text.split_whitespace().collect::<Vec<_>>().join(" "),
-            words: Vec::new(),
-            confidence: 1.0,
-        });
-        Ok(lines.filter(|line| !line.text.is_empty()).collect())
+        let (opened, ffmpeg) = (OpenedVideo::open(film)?, Ffmpeg::on_path());
+        if let Some((lines, _)) = subtitles_of(&opened, &ffmpeg, progress)? {
+            return Ok(lines);
+        }
+        if !is_pulled(HEARING) {
+            return Ok(Vec::new());
+        }
+        let heard = self.speech()?.listen(&opened, &ffmpeg, progress)?;
+        if let Some(partial) = heard.partial {
+            progress.say(format!("{film}: its sound could only be heard in part: {partial}"));
+        }
+        Ok(heard.lines)
     }
 }
 
-/// The subtitle file of a film: one without a language before an English one before any other, by name.
-fn beside(film: &Utf8Path) -> Option<Utf8PathBuf> {
-    let (folder, stem) = (film.parent()?, film.file_stem()?);
-    let folder = if folder.as_str().is_empty() { Utf8Path::new(".") } else { folder };
-    let mut found: Vec<(usize, Utf8PathBuf)> = Vec::new();
-    for entry in folder.read_dir_utf8().ok()?.flatten() {
-        let Some(rest) = entry.file_name().strip_prefix(stem).and_then(|rest| rest.strip_prefix('.')) else { continue };
-        let (language, ending) = rest.rsplit_once('.').unwrap_or(("", rest));
-        let is_language = language.len() <= LANGUAGE && language.chars().all(|c| c.is_ascii_alphabetic() || c == '-');
-        let is_one = ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)) && is_language;
-        if is_one && entry.file_type().is_ok_and(|kind| kind.is_file()) {
-            let rank = match language.to_ascii_lowercase().as_str() {
-                "" => 0,
-                "en" | "eng" | "en-us" | "en-gb" => 1,
-                _ => 2,
-            };
-            found.push((rank, entry.into_path()));
+/// What is written in the pictures.
+#[derive(Default)]
+struct Written {
+    reader: OnceLock<Reader>,
+}
+
+impl Written {
+    fn reader(&self) -> Result<&Reader, LinesError> {
+        if let Some(open) = self.reader.get() {
+            return Ok(open);
         }
+        let reader = Reader::open(weights::locate(READING)?.path())?;
+        Ok(self.reader.get_or_init(|| reader))
     }
-    found.sort();
-    found.into_iter().next().map(|(_, file)| file)
+}
+
+impl Lines for Written {
+    fn track(&self) -> Track {
+        Track::Written
+    }
+
+    fn source(&self, _film: &Utf8Path) -> Option<String> {
+        is_pulled(READING).then(|| READING.to_owned())
+    }
+
+    fn of(&self, film: &Utf8Path, progress: &Progress) -> Result<Vec<Line>, LinesError> {
+        // That a film is damaged is told once, by those who look at it.
+        Ok(self.reader()?.lines(&OpenedVideo::open(film)?, progress)?.lines)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use camino::Utf8PathBuf;
+
     use super::*;
 
     #[test]
@@ -82,13 +125,10 @@ mod tests {
             std::fs::write(folder.join(name), "1\n00:00:01,000 --> 00:00:02,500\n<i>good</i>\nmorning\n").unwrap();
         };
         ["a film 2.srt", "a film.director cut.srt", "a.srt", "a film.txt"].into_iter().for_each(write);
-        assert_eq!(SubtitleFiles.source(&film), None);
-        assert!(SubtitleFiles.of(&film, &Progress::new()).unwrap().is_empty());
-        for name in ["a film.de.srt", "a film.en.vtt", "a film.SRT"] {
+        assert_eq!(Said::default().source(&film), None);
+        for name in ["a film.de.srt", "a film.en.srt", "a film.SRT"] {
             write(name);
-            assert!(SubtitleFiles.source(&film).unwrap().starts_with(name), "{name}");
+            assert!(Said::default().source(&film).unwrap().starts_with(name), "{name}");
         }
-        let lines = SubtitleFiles.of(&film, &Progress::new()).unwrap();
-        assert_eq!((lines.len(), lines[0].text.as_str(), lines[0].span.end()), (1, "good morning", 2.5));
     }
 }
