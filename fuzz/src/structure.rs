@@ -184,8 +184,10 @@ pub fn sealed(mut log: Vec<u8>) -> Vec<u8> {
             at += ALIGN;
         } else if begins(b"CREC") {
             let (meta, rows) = (number(&log, at + 8).min(1 << 20), number(&log, at + 12).min(1 << 22));
+            let words = number(&log, at + 24).min(1 << 26);
             let spans = at + (HEADER + meta).next_multiple_of(ALIGN);
-            let end = spans + (16 * rows).next_multiple_of(ALIGN) + (2 * width * rows).next_multiple_of(ALIGN);
+            let vectors = spans + (16 * rows).next_multiple_of(ALIGN);
+            let end = vectors + (2 * width * rows).next_multiple_of(ALIGN) + words.next_multiple_of(ALIGN);
             if let Some(sum) = log.get(at + HEADER..at + HEADER + meta).map(crc32fast::hash) {
                 put(&mut log, at + 16, sum);
             }

@@ -29,9 +29,10 @@ impl Ffmpeg {
         if let Some(seconds) = info.duration.filter(|seconds| *seconds > longest) {
             return Err(MediaError::video(video.path(), too_long(seconds, longest)));
         }
-        // Gaps are filled, so that a damaged stretch does not move what comes after it; the last piece is filled up.
+        // Gaps are filled, so that a damaged stretch does not move what comes after it; the last piece is filled up. Channels are
+        // weighed so that none of their sums can pass the loudest sample, as for whole numbers: of floats ffmpeg makes more.
         let filters = format!(
-            "asetpts=PTS-({:.6}/TB),aresample={SOUND_RATE}:async=1:first_pts=0,apad=pad_len={}",
+            "asetpts=PTS-({:.6}/TB),aresample={SOUND_RATE}:async=1:first_pts=0:ocl=mono:rematrix_maxval=1.0,apad=pad_len={}",
             info.pictures_begin,
             PIECE - 1
         );

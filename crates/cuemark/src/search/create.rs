@@ -60,7 +60,7 @@ impl CreateIndex {
         let device = cuemark_tensor::device(&self.place.device)?;
         let encoder = encoder::open(&self.encoder, self.what.features.as_deref(), &device)?;
         let overwrite = if self.force { Overwrite::Force } else { Overwrite::Never };
-        let index = Index::create(&url, encoder, overwrite)?.reading(words::sources());
+        let index = Index::create(&url, encoder, overwrite)?.reading(words::sources(&self.encoder));
         let added = if self.what.is_empty() { None } else { Some(self.what.add_to(&index, progress)?) };
         Ok(CreatedIndex { manifest: index.manifest().clone(), added })
     }

@@ -123,11 +123,11 @@ impl FindInFilm {
             && let Ok(encoder) = encoder::open_kept(&url, &manifest, None, &device)
             && let Ok(index) = Index::open(&url, encoder)
         {
-            return Ok(index.reading(words::sources()));
+            return Ok(index.reading(words::sources(&self.encoder)));
         }
         let encoder = encoder::open(&self.encoder, None, &device)?;
         // What is there and cannot be opened is of no use to anybody.
-        Ok(Index::create(&url, encoder, Overwrite::Force)?.reading(words::sources()))
+        Ok(Index::create(&url, encoder, Overwrite::Force)?.reading(words::sources(&self.encoder)))
     }
 
     fn ask(&self, asking: &Asking, index: &Index, progress: &Progress) -> Result<Found> {

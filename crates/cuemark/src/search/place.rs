@@ -44,7 +44,7 @@ impl IndexPlace {
         let url = self.url()?;
         let manifest = Index::manifest_of(&url)?;
         let encoder = encoder::open_kept(&url, &manifest, features, &cuemark_tensor::device(&self.device)?)?;
-        Ok(Index::open(&url, encoder)?.reading(words::sources()))
+        Ok(Index::open(&url, encoder)?.reading(words::sources(&manifest.encoder)))
     }
 
     /// Opens it to look after it: no network is loaded, so no weights are needed.

@@ -7,6 +7,7 @@ use cuemark_core::{Line, Progress, Track};
 use cuemark_encoders::weights::{self, Cache};
 use cuemark_media::{Ffmpeg, OpenedVideo, Stamp};
 use cuemark_ocr::Reader;
+use cuemark_search::encoder::JointEncoder;
 use cuemark_search::{Lines, LinesError};
 use cuemark_speech::{Speech, subtitle_files, subtitles_of};
 use cuemark_tensor::Device;
@@ -17,9 +18,15 @@ const VOICE: &str = "silero-vad";
 /// The weights that read.
 const READING: &str = "pp-ocrv4";
 
-/// Every source of lines. Speech and text in pictures are read where their weights have been pulled.
-pub(crate) fn sources() -> Vec<Box<dyn Lines>> {
-    vec![Box::new(Said::default()), Box::new(Written::default())]
+/// The sources of lines for an index of `encoder`.
+///
+/// Subtitles always. What takes networks of its own, and as long as looking does, goes with the encoders for anybody's films, where its
+/// weights have been pulled: an index of a trained run is about that run's dataset.
+pub(crate) fn sources(encoder: &str) -> Vec<Box<dyn Lines>> {
+    if JointEncoder::is_one(encoder) {
+        return vec![Box::new(Said::heard()), Box::new(Written::default())];
+    }
+    vec![Box::new(Said::only_read())]
 }
 
 /// Whether weights are there, as far as their sizes tell; they are held to their checksums when they are opened.
@@ -28,12 +35,25 @@ fn is_pulled(name: &str) -> bool {
 }
 
 /// What is said: subtitles beside a film or in it before what a recogniser hears.
-#[derive(Default)]
 struct Said {
+    listens: bool,
     speech: OnceLock<Speech>,
 }
 
 impl Said {
+    fn heard() -> Self {
+        Self { listens: true, speech: OnceLock::new() }
+    }
+
+    /// Subtitles and nothing else.
+    fn only_read() -> Self {
+        Self { listens: false, speech: OnceLock::new() }
+    }
+
+    fn can_listen(&self) -> bool {
+        self.listens && is_pulled(HEARING)
+    }
+
     fn speech(&self) -> Result<&Speech, LinesError> {
         if let Some(open) = self.speech.get() {
             return Ok(open);
@@ -60,7 +80,7 @@ impl Lines for Said {
         if !streams.subtitles.is_empty() {
             return Some("subtitles in the film".to_owned());
         }
-        (streams.sound.is_some() && is_pulled(HEARING)).then(|| HEARING.to_owned())
+        (streams.sound.is_some() && self.can_listen()).then(|| HEARING.to_owned())
     }
 
     fn of(&self, film: &Utf8Path, progress: &Progress) -> Result<Vec<Line>, LinesError> {
@@ -68,7 +88,7 @@ impl Lines for Said {
         if let Some((lines, _)) = subtitles_of(&opened, &ffmpeg, progress)? {
             return Ok(lines);
         }
-        if !is_pulled(HEARING) {
+        if !self.can_listen() {
             return Ok(Vec::new());
         }
         let heard = self.speech()?.listen(&opened, &ffmpeg, progress)?;
@@ -125,10 +145,10 @@ mod tests {
             std::fs::write(folder.join(name), "1\n00:00:01,000 --> 00:00:02,500\n<i>good</i>\nmorning\n").unwrap();
         };
         ["a film 2.srt", "a film.director cut.srt", "a.srt", "a film.txt"].into_iter().for_each(write);
-        assert_eq!(Said::default().source(&film), None);
+        assert_eq!(Said::only_read().source(&film), None);
         for name in ["a film.de.srt", "a film.en.srt", "a film.SRT"] {
             write(name);
-            assert!(Said::default().source(&film).unwrap().starts_with(name), "{name}");
+            assert!(Said::only_read().source(&film).unwrap().starts_with(name), "{name}");
         }
     }
 }
