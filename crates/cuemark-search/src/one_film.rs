@@ -58,7 +58,7 @@ impl Index {
             None => {
                 let digest = content_digest(path).map_err(of_video)?;
                 match known.again(path, stamp, &digest).cloned() {
-                    Some(again) => self.keep(again, file, (stamp, Some(digest)), options, &film)?,
+                    Some(again) => self.keep(&again, file, (stamp, Some(digest)), options, &film)?,
                     None => self.embed(file, known, (stamp, digest), options, &film)?,
                 }
             }
@@ -70,14 +70,14 @@ impl Index {
     /// A film whose moments are there already: notes what else has changed about it, and reads words that are new.
     fn keep(
         &self,
-        earlier: VideoEntry,
+        earlier: &VideoEntry,
         file: &VideoFile,
         (stamp, digest): (Stamp, Option<String>),
         options: &AddOptions,
         progress: &Progress,
     ) -> Result<Done, OfOne> {
         let mut entry = earlier.clone();
-        (entry.tags, entry.state) = (tags(options, Some(&earlier)), VideoState::Present);
+        (entry.tags, entry.state) = (tags(options, Some(earlier)), VideoState::Present);
         (entry.path, entry.bytes, entry.modified) = (Some(file.path.clone()), stamp.bytes, stamp.modified);
         entry.digest = digest.or(entry.digest);
         let became = match &earlier.path {
@@ -85,12 +85,12 @@ impl Index {
             _ => Became::Unchanged,
         };
         let mut stale = self.readings(&file.path);
-        stale.retain(|reading| !reading.is_done(&earlier));
+        stale.retain(|reading| !reading.is_done(earlier));
         if stale.is_empty() {
             let noted = VideoEntry { tags: entry.tags.clone(), state: entry.state, ..earlier.clone() };
             if entry != noted {
                 self.engine().amend(&entry, None).map_err(OfOne::Index)?;
-            } else if entry != earlier {
+            } else if entry != *earlier {
                 self.engine().note(&entry.id, entry.state, &entry.tags).map_err(OfOne::Index)?;
             }
             return Ok(Done { entry, became, moments: 0, lines: 0 });
@@ -172,12 +172,11 @@ impl Index {
     }
 }
 
+/// Lines by track, and what became of each track.
+type ReadLines = (Vec<(Track, Line)>, Vec<TrackRead>);
+
 /// The lines of every reading, and what became of each. One that fails costs its track only.
-fn read_lines(
-    readings: &[Reading<'_>],
-    film: &Utf8Path,
-    progress: &Progress,
-) -> Result<(Vec<(Track, Line)>, Vec<TrackRead>), OfOne> {
+fn read_lines(readings: &[Reading<'_>], film: &Utf8Path, progress: &Progress) -> Result<ReadLines, OfOne> {
     let (mut all, mut tracks) = (Vec::new(), Vec::new());
     for Reading { lines, from } in readings {
         let (track, from) = (lines.track(), from.clone());

@@ -317,7 +317,7 @@ fn the_herd_that_does_not_read() {
     std::thread::sleep(Duration::from_secs(1));
     println!("herd: {}", herd.len());
     // Whoever was cut off reads what lay in the system's buffers and then an end, far from the whole film.
-    std::thread::sleep(Duration::from_secs(14));
+    std::thread::sleep(Duration::from_secs(20));
     let mut cut_off = 0;
     for mut stream in herd {
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();

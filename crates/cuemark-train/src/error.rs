@@ -80,7 +80,7 @@ pub enum TrainError {
     Features(#[from] FeatureError),
     /// From a published text encoder.
     #[error(transparent)]
-    Encode(#[from] EncodeError),
+    Encode(Box<EncodeError>),
     /// From the evaluator.
     #[error(transparent)]
     Eval(#[from] EvalError),
@@ -101,6 +101,12 @@ pub enum TrainError {
 impl From<candle_core::Error> for TrainError {
     fn from(error: candle_core::Error) -> Self {
         Self::Model(error.into())
+    }
+}
+
+impl From<EncodeError> for TrainError {
+    fn from(error: EncodeError) -> Self {
+        Self::Encode(Box::new(error))
     }
 }
 

@@ -91,7 +91,7 @@ fn text(encoder: &str, training: &str) -> String {
 }
 
 fn refused(run: Result<RunFile, TrainError>) -> String {
-    run.err().expect("should be refused").to_string()
+    run.expect_err("should be refused").to_string()
 }
 
 /// The largest difference between the parameters of a checkpoint that begin with `prefix` and the published ones.
@@ -252,7 +252,7 @@ fn another_encoder_in_the_place_of_the_trained_one_is_noticed() {
     let last = bytes.len() - 2;
     bytes[last] ^= 1;
     std::fs::write(&weights, bytes).unwrap();
-    let error = open().err().expect("should be refused").to_string();
+    let error = open().expect_err("should be refused").to_string();
     assert!(error.contains("is not the `encoder` that the run was trained with"), "{error}");
 }
 
@@ -266,10 +266,10 @@ fn what_cannot_go_together_is_said() {
     let longest = text("tiny-distilbert", "frozen").replace(" }", ", longest = 2 }");
     assert!(refused(scene.run(MMN, &longest)).contains("no room for a word"));
     let vslnet = scene.run("[model]\nname = 'vslnet'", &text("tiny-distilbert", "frozen")).unwrap();
-    let error = scene.train(&vslnet, "vslnet").err().expect("should be refused").to_string();
+    let error = scene.train(&vslnet, "vslnet").expect_err("should be refused").to_string();
     assert!(error.contains("`vslnet` reads parses"), "{error}");
     let absent = scene.run(MMN, "text = { encoder = 'distilbrt', cache = 'CACHE' }").unwrap();
-    let error = scene.train(&absent, "absent").err().expect("should be refused").to_string();
+    let error = scene.train(&absent, "absent").expect_err("should be refused").to_string();
     assert!(error.contains("distilbrt"), "{error}");
     assert!(!scene.path("absent").exists());
 }

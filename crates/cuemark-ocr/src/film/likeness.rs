@@ -47,7 +47,7 @@ impl Likeness {
 /// What `strsim` can go through twice.
 struct Chars<'a>(&'a [char]);
 
-impl<'a, 'b> IntoIterator for &'b Chars<'a> {
+impl<'a> IntoIterator for &Chars<'a> {
     type Item = &'a char;
     type IntoIter = std::slice::Iter<'a, char>;
 

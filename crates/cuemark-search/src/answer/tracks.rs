@@ -12,6 +12,8 @@ use crate::{Index, Passages, Result, SearchError};
 const CUE_WEIGHT: f64 = 0.2;
 /// What a picture counts for a question that says that it is about words.
 const SEEN_BESIDE_CUES: f64 = 0.5;
+/// What an answer below the encoder's cut keeps of the least probability that is asked for: no answer by itself, nearly one.
+const BELOW_CUT: f64 = 0.99;
 /// Words, in their base form, that say that the rest is said or written.
 const CUES: [&str; 26] = [
     "say", "tell", "talk", "speak", "mention", "ask", "explain", "discuss", "announce", "describe", "quote", "shout",
@@ -63,9 +65,9 @@ impl Index {
             if about_words {
                 answer.probability *= SEEN_BESIDE_CUES;
             }
-            if place >= answers.good {
-                // What the pictures alone do not carry takes a second witness.
-                answer.probability = answer.probability.min(0.5 * question.least);
+            if place >= answers.good && answer.probability >= question.least {
+                // Below the cut the pictures alone do not carry an answer: it takes a second witness.
+                answer.probability = BELOW_CUT * question.least;
             }
             if !self.is_unsaid(question, &answer)? {
                 seen.push(answer);

@@ -53,6 +53,9 @@ struct Stretch {
     value: f64,
 }
 
+/// Terms that a word may mean, each with how well it fits.
+type Terms = Vec<(u32, f32)>;
+
 impl Inverted {
     /// The best stretches of videos that `admits` lets through, by their places.
     pub(crate) fn passages(
@@ -97,7 +100,7 @@ impl Inverted {
         texts: &mut Texts<'_>,
     ) -> (Vec<Wanted>, Vec<String>) {
         let mut known = Vec::new();
-        let mut words: Vec<(usize, Vec<(u32, f32)>, f64)> = Vec::new();
+        let mut words: Vec<(usize, Terms, f64)> = Vec::new();
         for (place, asked) in ask.words.iter().enumerate() {
             let exact = self.term(&asked.word);
             let base = lemma(&asked.word);
@@ -105,7 +108,7 @@ impl Inverted {
                 Some(*term) != exact && self.terms.get(*term as usize).is_some_and(|term| is_near(&term.lemma, &base))
             };
             let near = (0..self.terms.len() as u32).filter(is_slip).map(|term| (term, SLIP));
-            let terms: Vec<(u32, f32)> = exact.map(|term| (term, 1.0)).into_iter().chain(near).collect();
+            let terms: Terms = exact.map(|term| (term, 1.0)).into_iter().chain(near).collect();
             if !terms.is_empty() {
                 known.push(asked.word.clone());
             }
