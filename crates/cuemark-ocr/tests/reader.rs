@@ -1,4 +1,5 @@
 //! The reader with the published weights, on pictures of ours and on films made of them; and without them.
+#![allow(clippy::unwrap_used)] // a test may panic
 
 use std::io::Read as _;
 

@@ -54,7 +54,7 @@ impl Index {
         let stamp = Stamp::of(path).map_err(of_video)?;
         let film = progress.part(path.file_name().unwrap_or_default());
         let done = match known.at(path).filter(|entry| entry.stamp() == stamp).cloned() {
-            Some(same) => self.keep(same, file, (stamp, None), options, &film)?,
+            Some(same) => self.keep(&same, file, (stamp, None), options, &film)?,
             None => {
                 let digest = content_digest(path).map_err(of_video)?;
                 match known.again(path, stamp, &digest).cloned() {

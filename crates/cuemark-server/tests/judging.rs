@@ -217,6 +217,6 @@ fn a_stretch_of_a_film_is_a_file_of_its_own_and_nothing_is_left_behind() {
     }
     assert!(server.get("/api/v1/videos/two/clip?start=0&end=1").is_problem(404), "no file");
     assert!(server.get("/api/v1/videos/nobody/clip?start=0&end=1").is_problem(404));
-    let film = server.get(&format!("/api/v1/search?q=box&video=bars%5C,%20and%20more")).json();
+    let film = server.get("/api/v1/search?q=box&video=bars%5C,%20and%20more").json();
     assert_eq!(film["answers"][0]["video"], "bars, and more", "a comma of a name is no separator");
 }

@@ -252,7 +252,7 @@ fn another_encoder_in_the_place_of_the_trained_one_is_noticed() {
     let last = bytes.len() - 2;
     bytes[last] ^= 1;
     std::fs::write(&weights, bytes).unwrap();
-    let error = open().expect_err("should be refused").to_string();
+    let error = open().err().expect("should be refused").to_string();
     assert!(error.contains("is not the `encoder` that the run was trained with"), "{error}");
 }
 

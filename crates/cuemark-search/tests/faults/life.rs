@@ -81,7 +81,7 @@ fn moments(seed: u64) -> Vec<Moment> {
 
 /// Words of every other version; those that come several at a time have none.
 fn words(seed: u64) -> Vec<(Track, Line)> {
-    if seed % 2 == 0 || seed == 3 { Vec::new() } else { toy::lines(seed, 30) }
+    if seed.is_multiple_of(2) || seed == 3 { Vec::new() } else { toy::lines(seed, 30) }
 }
 
 /// What the index is about: calibrated when it was made.

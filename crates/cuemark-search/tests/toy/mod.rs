@@ -26,7 +26,7 @@ pub(crate) fn lines(seed: u64, count: u64) -> Vec<(Track, Line)> {
         let start = (seed + 2 * n) as f64;
         let (span, text) = (Span::new(start, start + 1.5).unwrap(), format!("line {n} of version{seed}"));
         let track = if 3 * n < 2 * count { Track::Said } else { Track::Written };
-        let words = if n % 2 == 0 { vec![Word { span, text: "line".to_owned() }] } else { Vec::new() };
+        let words = if n.is_multiple_of(2) { vec![Word { span, text: "line".to_owned() }] } else { Vec::new() };
         (track, Line { span, text, words, confidence: 0.5 })
     };
     (0..count).map(line).collect()

@@ -59,9 +59,12 @@ pub(crate) struct Offers {
     asked: Vec<String>,
 }
 
+/// Names, and the state of the index (videos, moments) that they were counted in.
+type Counted = ((usize, usize), Vec<String>);
+
 /// What is recognised most often, and what that was taken from.
 #[derive(Default)]
-pub(crate) struct Recognised(Mutex<Option<((usize, usize), Vec<String>)>>);
+pub(crate) struct Recognised(Mutex<Option<Counted>>);
 
 /// What this index is.
 #[utoipa::path(get, path = "/api/v1/about", responses((status = 200, body = About), (status = 500, body = Problem)))]
@@ -74,7 +77,7 @@ pub(crate) async fn about(State(app): State<Arc<App>>) -> Result<Json<About>, Pr
             entry.tags.into_iter().for_each(|tag| *counts.entry(tag).or_default() += 1);
         }
         let mut tags: Vec<Tag> = counts.into_iter().map(|(tag, videos)| Tag { tag, videos }).collect();
-        tags.sort_by(|a, b| b.videos.cmp(&a.videos));
+        tags.sort_by_key(|tag| std::cmp::Reverse(tag.videos));
         tags.truncate(TAGS);
         let has_folder = matches!(index.engine().url(), EngineUrl::File(_));
         Ok(About {

@@ -59,7 +59,7 @@ impl Said {
             return Ok(open);
         }
         let voice = if is_pulled(VOICE) { Some(weights::locate(VOICE)?) } else { None };
-        let voice = voice.as_ref().map(|folder| folder.path());
+        let voice = voice.as_ref().map(weights::WeightsFolder::path);
         let speech = Speech::open(weights::locate(HEARING)?.path(), voice, &Device::Cpu)?;
         Ok(self.speech.get_or_init(|| speech))
     }
