@@ -12,7 +12,6 @@ from ._types import (
     DurationsLike,
     FloatArray,
     IouForm,
-    PathLike,
     PredictionsLike,
     ProgressLike,
     RatingsLike,
@@ -34,7 +33,7 @@ class Answer:
     """
     def __repr__(self, /) -> str: ...
     @property
-    def because(self, /) -> list[dict[str, Any]]:
+    def because(self, /) -> list[Any]:
         """
         What each track has to say for it, the weightiest first: `track` (`seen`, `said` or `written`), `text`, `start` and `end`
         (seconds).
@@ -735,8 +734,8 @@ def report(truth: PathLike, predictions: PathLike | Sequence[PathLike], out: Pat
     folder `out`, and returns what scripts want of it, with `files` and `notes`.
 
     `truth` is a path, `predictions` a path or several; `names` is what they are called, `train` the training split, which
-    adds blind baselines that learned from it. `metrics` and `preset` are those of `evaluate`. With `intervals=False` the
-    tables for papers and wikis show none. Nothing is replaced unless `force`.
+    adds blind baselines that learned from it. `metrics` and `preset` are those of `evaluate`. With `intervals=False` the tables for papers
+    and wikis show none. Nothing is replaced unless `force`.
     """
 
 def standard(data: Dataset, *, test: Literal['usual', 'merged'] = "usual", seed: SupportsIndex = 0) -> MadeSplits:
