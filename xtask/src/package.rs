@@ -30,6 +30,7 @@ from ._types import (
     DurationsLike,
     FloatArray,
     IouForm,
+    PathLike,
     PredictionsLike,
     ProgressLike,
     RatingsLike,

@@ -12,6 +12,7 @@ from ._types import (
     DurationsLike,
     FloatArray,
     IouForm,
+    PathLike,
     PredictionsLike,
     ProgressLike,
     RatingsLike,

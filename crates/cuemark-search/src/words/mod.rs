@@ -16,7 +16,7 @@ pub(crate) use inverted::{Inverted, Shelved};
 pub use source::{Lines, LinesError};
 pub(crate) use tokens::{is_filler, lemma, tokens};
 
-/// Words to look for. Everything is in lower case, as [`tokens`] makes it.
+/// Words to look for. Everything is in lower case, as `tokens` makes it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WordsAsked {
     /// Words that speak for a stretch, in the order of the question.
