@@ -87,6 +87,14 @@ impl WorldLog {
         Ok(Truth { moments, pool: None, ..truth.clone() })
     }
 
+    /// Whether a film shows all that a query asks for: then it is no negative example, whatever film the query was written for.
+    ///
+    /// # Errors
+    /// When the log knows no such query or video.
+    pub fn shows(&self, query: &QueryId, video: &VideoId) -> Result<bool> {
+        Ok(!relevance::answers(self.meaning(query)?, self.film(query, video)?).is_empty())
+    }
+
     /// The level (0 to 4) of any moment for any query.
     ///
     /// # Errors

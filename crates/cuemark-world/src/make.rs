@@ -249,7 +249,8 @@ fn write_features(
     progress: &Progress,
 ) -> Result<()> {
     let clip_len = ClipLen::new(FRAMES_PER_CLIP as f64 / FPS as f64).unwrap_or_else(|| unreachable!("one second"));
-    let stores = Strength::ALL
+    let stores = options
+        .strengths
         .iter()
         .map(|strength| {
             let folder = out.join(format!("features-{}", strength.name()));

@@ -49,7 +49,7 @@ pub(crate) fn write(options: &WorldOptions, video: VideoId, side: Side, rng: &mu
     let homes = stage::homes(actors.len(), rng);
     let mut film = Film { video, duration, actors, homes, events: Vec::new(), lines: Vec::new() };
 
-    let prior = Prior::new(options.bias, options.overlong);
+    let prior = Prior::new(options.bias, options.overlong, options.shares());
     let mut plans: Vec<Plan> = (0..leads).map(|actor| place_lead(&mut film, actor, leads, &prior, side, rng)).collect();
     for plan in &mut plans {
         if plan.also.is_none() && rng.chance(0.3) {
@@ -103,7 +103,8 @@ fn cast(number: usize, rng: &mut Rng) -> Vec<Look> {
 /// Puts the lead of `actor` where the prior says. Actors below `leads` have a lead of their own.
 fn place_lead(film: &mut Film, actor: usize, leads: usize, prior: &Prior, side: Side, rng: &mut Rng) -> Plan {
     let verb = any_verb(rng);
-    let moment = prior.draw(verb, side, rng).to_span(film.duration);
+    let colour = film.actors.get(actor).map_or(Colour::Red, |look| look.colour);
+    let moment = prior.draw(verb, colour, side, rng).to_span(film.duration);
     let span = span(hundredths(moment.start()), hundredths(moment.end()));
     if verb != Verb::Leave && verb != Verb::Meet && rng.chance(0.2) {
         let second = any_verb(rng);

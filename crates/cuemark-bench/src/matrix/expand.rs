@@ -320,6 +320,8 @@ fn world_name(options: &WorldOptions) -> String {
     for (knob, value, usual) in [
         ("length", options.length, usual.length),
         ("events", options.events as f64, usual.events as f64),
+        ("verb-share", options.verb_share, usual.verb_share),
+        ("actor-share", options.actor_share, usual.actor_share),
         ("overlong", options.overlong, usual.overlong),
         ("vocabulary", options.vocabulary as f64, usual.vocabulary as f64),
         ("noise", options.noise, usual.noise),

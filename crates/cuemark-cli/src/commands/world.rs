@@ -3,7 +3,8 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Subcommand;
 use cuemark::{AuditWorld, AuditedWorld};
-use cuemark_world::{AuditFigure, Reels, WorldOptions};
+use cuemark_features::sight::Strength;
+use cuemark_world::{AuditFigure, Reels, WorldOptions, WorldSize};
 
 use crate::input::Force;
 use crate::output::{self, Outcome, Print, percent, thousands};
@@ -28,15 +29,24 @@ pub(crate) struct Make {
     /// The folder to make it in; a stopped world of the same settings is resumed.
     #[arg(long, value_name = "DIR")]
     out: Utf8PathBuf,
-    /// Videos over all splits.
-    #[arg(long, value_name = "N", default_value_t = 2_000)]
-    videos: usize,
+    /// How large: demo (700 videos), small (2,000) or full (20,000, the size of the real datasets).
+    #[arg(long, value_name = "SIZE", default_value = "small")]
+    size: WorldSize,
+    /// Videos over all splits, where no size will do.
+    #[arg(long, value_name = "N", conflicts_with = "size")]
+    videos: Option<usize>,
     /// Every random choice hangs on it.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// How strongly the place of a moment can be guessed, 0 to 1.
     #[arg(long, value_name = "B", default_value_t = 0.8)]
     bias: f64,
+    /// How much of that guess hangs on the verb, 0 to 1; the rest is the same for all queries.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.75)]
+    verb_share: f64,
+    /// How much of that guess hangs on the actor's colour, 0 to 1.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    actor_share: f64,
     /// Mean length of a video, in seconds.
     #[arg(long, value_name = "S", default_value_t = 32.0)]
     length: f64,
@@ -55,6 +65,9 @@ pub(crate) struct Make {
     /// How far the three raters of clips are from what a clip shows, in grades.
     #[arg(long, value_name = "SD", default_value_t = 0.7)]
     disagreement: f64,
+    /// The extractors whose features are stored, by commas: weak, shape, motion. Default: all; `motion` for the full size
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = strength)]
+    features: Vec<Strength>,
     /// Write a video file for every film; needs `ffmpeg`.
     #[arg(long)]
     mp4: bool,
@@ -71,18 +84,32 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
     }
 }
 
+fn strength(name: &str) -> Result<Strength, String> {
+    let of_name = Strength::ALL.into_iter().find(|strength| strength.name() == name);
+    of_name.ok_or_else(|| format!("`{name}` is no extractor of the world: weak, shape or motion"))
+}
+
 fn make(args: &Make) -> anyhow::Result<Outcome> {
+    let strengths = match (args.features.is_empty(), args.videos.is_none() && args.size == WorldSize::Full) {
+        (false, _) => args.features.clone(),
+        (true, false) => Strength::ALL.to_vec(),
+        // A gigabyte that nearly no run reads.
+        (true, true) => vec![Strength::Motion],
+    };
     let options = WorldOptions {
-        videos: args.videos,
+        videos: args.videos.unwrap_or_else(|| args.size.films()),
         seed: args.seed,
         length: args.length,
         events: args.events,
         bias: args.bias,
+        verb_share: args.verb_share,
+        actor_share: args.actor_share,
         overlong: args.overlong,
         vocabulary: args.vocabulary,
         noise: args.noise,
         disagreement: args.disagreement,
         reels: if args.mp4 { Reels::Mp4 } else { Reels::None },
+        strengths,
         overwrite: args.force.overwrite(),
     };
     let report = watched("filming", |progress| cuemark_world::make(&options, &args.out, progress))?;
