@@ -10,9 +10,9 @@ use crate::Result;
 use crate::examples::{Example, Examples};
 use crate::footage::{Clips, Footage};
 use crate::highlights::joint_targets;
+use crate::nearness::{self, Nearness};
 use crate::negatives::Candidates;
 use crate::query_features::QueryFeatures;
-use crate::similar::Similar;
 
 /// Makes batches of one split for one model. Everything is made on the CPU; [`Batch::to_device`] moves it.
 pub(crate) struct Batches {
@@ -20,8 +20,8 @@ pub(crate) struct Batches {
     pub(crate) footage: Arc<Footage>,
     pub(crate) queries: Arc<QueryFeatures>,
     pub(crate) input: Input,
-    /// How alike training queries and videos are, for models that ask for it.
-    pub(crate) similar: Option<Similar>,
+    /// How near videos are to queries that were not written for them, for models that ask for it.
+    pub(crate) nearness: Option<Arc<dyn Nearness>>,
     /// By truth the videos that answer it, by [`Examples::answering`].
     pub(crate) answering: Vec<Vec<usize>>,
     /// What negatives are drawn from, in stages that ask for them.
@@ -42,8 +42,8 @@ impl Batches {
         let list: Vec<&Example> = examples.iter().map(|position| &self.examples.list[*position]).collect();
         let ids = videos.iter().map(|video| self.examples.videos[*video].clone()).collect();
         let other_videos = if self.input.other_videos { Some(self.other_videos(&list, rng)?) } else { None };
-        let similarity = match &self.similar {
-            Some(similar) => Some(similar.of(&list, &videos, &of_query)?),
+        let similarity = match &self.nearness {
+            Some(near) => Some(nearness::of_batch(near.as_ref(), &self.examples, &list, &videos, &of_query)?),
             None => None,
         };
         let positives = positives(&list, &videos, &of_query, &self.answering);
@@ -269,7 +269,7 @@ mod tests {
                 footage: Arc::clone(&footage),
                 queries: Arc::clone(&queries),
                 input: Input { spans, ..Input::pairs(4) },
-                similar: None,
+                nearness: None,
                 answering: vec![vec![0]],
                 candidates: Mutex::default(),
             };

@@ -40,6 +40,10 @@ pub(crate) struct State {
     pub(crate) plateaus: usize,
     /// Whether nothing is left to do.
     pub(crate) done: bool,
+    /// **Seconds** that this stage has taken so far, all sessions together, of runs that have a limit; of others nothing is
+    /// counted, so that the same run always leaves the same bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stage_seconds: Option<f64>,
     /// Sum and number of losses since the last line of the log.
     pub(crate) loss_sum: f64,
     /// See `loss_sum`.

@@ -65,8 +65,10 @@ impl Candidates {
                 let mut of_query = Ranked { list: Vec::new(), positive: own };
                 queries[example.video].positive += own / examples.of_video[example.video].len() as f64;
                 for (video, relevance) in scores.iter().enumerate().filter(|(video, _)| *video != example.video) {
-                    let near = batches.similar.as_ref();
-                    if near.is_none_or(|near| !near.is_near(example.truth, video, settings.threshold as f32)) {
+                    let is_near = batches.nearness.as_ref().is_some_and(|near| {
+                        f64::from(near.between(&example.query, &examples.videos[video])) > settings.threshold
+                    });
+                    if !is_near {
                         of_query.list.push((video, f64::from(*relevance)));
                         queries[video].push(*position, f64::from(*relevance));
                     }

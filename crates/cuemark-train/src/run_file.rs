@@ -85,6 +85,10 @@ pub struct DataConfig {
     /// Words that occur less often in the training queries are unknown. Default: 1
     #[serde(default = "one")]
     pub least_count: usize,
+    /// What says that a video shows what a query means though it was not written for it, for models that leave such pairs out:
+    /// `tfidf`, `minilm`, `encoder:NAME`, or `log`, the event log of the built-in world. Default: tfidf
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub similarity: Option<String>,
     /// Parses of the queries, for models that read them. Left out: our shallow parser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parses: Option<Utf8PathBuf>,
@@ -102,6 +106,10 @@ pub struct TrainConfig {
     /// Weights to start from, by the reference's names: safetensors or PyTorch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weights: Option<Utf8PathBuf>,
+    /// Minutes after which training ends, shared among the stages by their epochs; schedules are shortened to fit, so that the
+    /// rate still falls to its end. What comes out depends on the machine. Left out: as long as the epochs take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<f64>,
     /// What is done, in order.
     #[serde(rename = "stage")]
     pub stages: Vec<StageConfig>,
@@ -349,6 +357,7 @@ impl RunFile {
         positive("eval.every", self.eval.every)?;
         positive("data.word_width", self.data.word_width as f64)?;
         positive("eval.batch", self.eval.batch as f64)?;
+        positive("train.minutes", self.train.minutes.unwrap_or(1.0))?;
         for stage in &self.train.stages {
             positive("train.epochs", stage.epochs as f64)?;
             positive("train.batch", stage.batch as f64)?;
@@ -433,6 +442,7 @@ impl DataConfig {
 struct WholeRun {
     seed: u64,
     workers: Option<usize>,
+    minutes: Option<f64>,
     precision: Precision,
     weights: Option<Utf8PathBuf>,
     stage: Vec<Table>,
@@ -440,7 +450,7 @@ struct WholeRun {
 
 impl TrainConfig {
     fn from_table(path: &str, mut table: Table) -> Result<Self> {
-        let keys = ["seed", "workers", "precision", "weights", "stage"];
+        let keys = ["seed", "workers", "precision", "weights", "minutes", "stage"];
         let whole: Table = keys.iter().filter_map(|key| Some(((*key).to_owned(), table.remove(*key)?))).collect();
         let whole: WholeRun = parse(path, "train", whole)?;
         let laid_over = |stage: &Table| {
@@ -455,6 +465,7 @@ impl TrainConfig {
             workers: whole.workers.unwrap_or(1),
             precision: whole.precision,
             weights: whole.weights,
+            minutes: whole.minutes,
             stages: stages.iter().map(laid_over).collect::<Result<_>>()?,
         })
     }

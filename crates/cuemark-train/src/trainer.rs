@@ -11,6 +11,7 @@ use cuemark_metrics::{Overrides, Plan, evaluate};
 use cuemark_models::{Batch, BatchBy};
 use cuemark_tensor::optim::{Adam, AdamConfig, Optimise, Sgd, WeightDecay};
 use cuemark_tensor::{DType, Device, Pass, Tensor, set_precision};
+use cuemark_text::similarity::Tfidf;
 use indexmap::IndexMap;
 use serde_json::json;
 
@@ -20,15 +21,18 @@ use crate::checkpoint::{self, State};
 use crate::examples::Examples;
 use crate::footage::Footage;
 use crate::log::{Begun, Evaluated};
+use crate::nearness::{NearSentences, Nearness};
 use crate::negatives::Candidates;
 use crate::predict::{Among, PredictOptions, durations};
 use crate::schedule::Place;
-use crate::similar::Similar;
 use crate::text::Reader;
 use crate::{Optimiser, Result, RunFile, RunFolder, StageConfig, TrainError, Trained};
 
 /// The longest that work may be lost to a crash between two evaluations.
 const SAVE_EVERY: Duration = Duration::from_secs(300);
+
+/// The similarity of training queries when nobody says which: that of their words.
+const WORDS: &str = "tfidf";
 
 /// Batches that wait ready.
 const AHEAD: usize = 4;
@@ -45,6 +49,8 @@ pub struct TrainOptions {
     pub folder: RunFolder,
     /// Whether it begins or goes on.
     pub start: Start,
+    /// What `data.similarity` names, where that is more than the words of the training queries.
+    pub nearness: Option<Arc<dyn Nearness>>,
 }
 
 /// Whether a run begins or goes on.
@@ -79,6 +85,8 @@ pub struct Outcome {
     pub best_step: usize,
     /// Whether it was stopped from outside.
     pub stopped: bool,
+    /// Whether `train.minutes` ended it before its last epoch.
+    pub out_of_time: bool,
     /// **Seconds** of this session.
     pub seconds: f64,
     /// Share of the steps' time that was spent waiting for data.
@@ -110,6 +118,22 @@ pub fn train(run: &RunFile, options: &TrainOptions, progress: &Progress) -> Resu
     session.run(progress)
 }
 
+/// What was handed over, else the words of the training queries.
+fn nearness(run: &RunFile, options: &TrainOptions, queries: &[Truth]) -> Result<Arc<dyn Nearness>> {
+    match (&options.nearness, run.data.similarity.as_deref()) {
+        (Some(nearness), _) => Ok(Arc::clone(nearness)),
+        (None, None | Some(WORDS)) => {
+            let texts: Vec<&str> = queries.iter().map(|truth| truth.query.text.as_str()).collect();
+            Ok(Arc::new(NearSentences::of_training(&Tfidf::new(&texts, &texts), queries)?))
+        }
+        (None, Some(other)) => Err(TrainError::RunFile {
+            path: run.model.clone(),
+            problem: format!("`data.similarity` is `{other}`, and whoever trains has not opened it"),
+            hint: None,
+        }),
+    }
+}
+
 /// One uninterrupted stretch of a run.
 struct Session<'a> {
     run: &'a RunFile,
@@ -125,6 +149,8 @@ struct Session<'a> {
     average: Option<Average>,
     saved: HashMap<String, Tensor>,
     last_save: Instant,
+    /// When `state.stage_seconds` was last brought up to date.
+    ticked: Instant,
     waited: Duration,
     stepping: Duration,
 }
@@ -159,11 +185,11 @@ impl<'a> Session<'a> {
             examples.without_spans()
         };
         trained.prepare_text(&examples, progress)?;
-        let similar = if input.similarity { Some(Similar::of_training(&train.queries, &examples)?) } else { None };
+        let nearness = if input.similarity { Some(nearness(run, options, &train.queries)?) } else { None };
         let val_footage = Footage::open(&run.data, durations(&val))?.prepared(&input);
         let (footage, answering) = (Arc::new(footage), examples.answering());
         let (queries, candidates) = (Arc::clone(&trained.queries), Mutex::default());
-        let batches = Arc::new(Batches { examples, footage, queries, input, similar, answering, candidates });
+        let batches = Arc::new(Batches { examples, footage, queries, input, nearness, answering, candidates });
         Ok(Self {
             run,
             options,
@@ -177,6 +203,7 @@ impl<'a> Session<'a> {
             average: None,
             saved,
             last_save: Instant::now(),
+            ticked: Instant::now(),
             waited: Duration::ZERO,
             stepping: Duration::ZERO,
         })
@@ -212,6 +239,7 @@ impl<'a> Session<'a> {
             best: self.state.best,
             best_step: self.state.best_step,
             stopped,
+            out_of_time: !stopped && self.state.step < steps && self.run.train.minutes.is_some(),
             seconds: began.elapsed().as_secs_f64(),
             waiting: self.waited.as_secs_f64() / self.stepping.as_secs_f64().max(1e-9),
         })
@@ -234,7 +262,8 @@ impl<'a> Session<'a> {
         let begin = |averaging| Average::begin(averaging, &self.trained.params, &self.saved);
         self.average = stage.average.map(begin).transpose()?;
         self.prepare_negatives()?;
-        while self.state.stage_step < total && !self.out_of_patience() {
+        self.ticked = Instant::now();
+        while self.state.stage_step < total && !self.out_of_patience() && self.time_left(&stage) > 0.0 {
             if !self.epoch(&stage, per_epoch, total, progress)? {
                 return Ok(false);
             }
@@ -272,7 +301,7 @@ impl<'a> Session<'a> {
         }
         self.saved.clear();
         let state = &mut self.state;
-        (state.stage, state.stage_step) = (state.stage + 1, 0);
+        (state.stage, state.stage_step, state.stage_seconds) = (state.stage + 1, 0, None);
         (state.best, state.stale, state.plateaus) = (None, 0, 0);
         checkpoint::save(
             self.options.folder.files(),
@@ -321,11 +350,14 @@ impl<'a> Session<'a> {
             let throughput = batch.len() as f64 / began.elapsed().as_secs_f64().max(1e-9);
             progress.remark(format!("loss {loss:.4}, {throughput:.0} queries/s"));
             let stopped = progress.advance(1).is_err();
-            if step.is_multiple_of(evaluate_every) || step == total {
+            self.tick();
+            let late = self.time_left(stage) <= 0.0;
+            if step.is_multiple_of(evaluate_every) || step == total || late {
                 let evaluated = self.evaluate_averaged(stage, per_epoch)?;
                 progress.say(evaluated.line());
+                self.tick();
                 self.save_last()?;
-                if self.out_of_patience() {
+                if self.out_of_patience() || late {
                     break;
                 }
             } else if self.last_save.elapsed() > SAVE_EVERY {
@@ -341,8 +373,26 @@ impl<'a> Session<'a> {
         Ok(true)
     }
 
-    fn place(&self, per_epoch: usize, total: usize) -> Place {
-        Place { step: self.state.stage_step, per_epoch, total, plateaus: self.state.plateaus }
+    /// Counts the seconds since it was last called as the stage's.
+    fn tick(&mut self) {
+        if self.run.train.minutes.is_some() {
+            *self.state.stage_seconds.get_or_insert_default() += self.ticked.elapsed().as_secs_f64();
+            self.ticked = Instant::now();
+        }
+    }
+
+    /// The part of its time that a stage has left, 1 at its beginning; 1 for ever where nobody set a limit.
+    fn time_left(&self, stage: &StageConfig) -> f64 {
+        let Some(minutes) = self.run.train.minutes else { return 1.0 };
+        let epochs: usize = self.run.train.stages.iter().map(|stage| stage.epochs).sum();
+        let seconds = 60.0 * minutes * stage.epochs as f64 / epochs.max(1) as f64;
+        1.0 - self.state.stage_seconds.unwrap_or(0.0) / seconds
+    }
+
+    /// Where the schedule stands: as far as the steps have come, or the time, whichever is further.
+    fn place(&self, stage: &StageConfig, per_epoch: usize, total: usize) -> Place {
+        let by_time = ((1.0 - self.time_left(stage)).clamp(0.0, 1.0) * total as f64) as usize;
+        Place { step: self.state.stage_step.max(by_time), per_epoch, total, plateaus: self.state.plateaus }
     }
 
     /// One step; its loss.
@@ -354,7 +404,7 @@ impl<'a> Session<'a> {
         epoch: usize,
         batch: &Batch,
     ) -> Result<f64> {
-        let rate = stage.rate * stage.schedule.factor(self.place(per_epoch, total));
+        let rate = stage.rate * stage.schedule.factor(self.place(stage, per_epoch, total));
         let purpose = format!("step {} of stage {}", self.state.stage_step, self.state.stage);
         let pass = Pass::training(self.state.stage, epoch, Rng::stream(self.run.train.seed, &purpose));
         let loss = self.trained.model.loss(&self.trained.ready(batch, &pass)?, &pass)?.total;
@@ -474,7 +524,7 @@ impl<'a> Session<'a> {
             "stage": self.state.stage,
             "epoch": self.state.stage_step as f64 / per_epoch as f64,
             "loss": self.state.loss_sum / self.state.loss_count.max(1) as f64,
-            "rate": stage.rate * stage.schedule.factor(self.place(per_epoch, total)),
+            "rate": stage.rate * stage.schedule.factor(self.place(stage, per_epoch, total)),
         });
         (self.state.loss_sum, self.state.loss_count) = (0.0, 0);
         self.options.folder.log(&line)

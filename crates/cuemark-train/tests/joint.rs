@@ -57,7 +57,7 @@ impl Scene {
     fn train(&self, run: &RunFile, out: &str) -> Result<Outcome, TrainError> {
         let folder = RunFolder::new(self.path(out));
         let start = Start::Fresh(Overwrite::Never);
-        let options = TrainOptions { device: Device::Cpu, folder, start };
+        let options = TrainOptions { device: Device::Cpu, folder, start, nearness: None };
         train(run, &options, &Progress::new())
     }
 }
@@ -309,7 +309,7 @@ fn windows_past_the_end_are_counted_and_the_others_learnt() {
     run.settings.insert("clips".to_owned(), toml::Value::Integer(9));
     let folder = RunFolder::new(scene.path("run"));
     let start = Start::Fresh(Overwrite::Never);
-    let options = TrainOptions { device: Device::Cpu, folder, start };
+    let options = TrainOptions { device: Device::Cpu, folder, start, nearness: None };
     let progress = Progress::new();
     train(&run, &options, &progress).unwrap();
     let said = progress.heard();
@@ -322,7 +322,7 @@ fn queries_longer_than_the_model_reads_are_counted_and_cut() {
     let scene = Scene::new();
     let run = scene.run("qd-detr", &[("model.words", "4")]).unwrap();
     let folder = RunFolder::new(scene.path("run"));
-    let options = TrainOptions { device: Device::Cpu, folder, start: Start::Fresh(Overwrite::Never) };
+    let options = TrainOptions { device: Device::Cpu, folder, start: Start::Fresh(Overwrite::Never), nearness: None };
     let progress = Progress::new();
     train(&run, &options, &progress).unwrap();
     let longer = |name: &str| {
@@ -378,7 +378,7 @@ fn a_run_that_averages_weights_keeps_the_average_as_its_best_and_resumes_with_it
 
     // Stopped after its first step and taken up again.
     let run = scene.run("taskweave", &averaged).unwrap();
-    let options = |start| TrainOptions { device: Device::Cpu, folder: folder("left"), start };
+    let options = |start| TrainOptions { device: Device::Cpu, folder: folder("left"), start, nearness: None };
     let progress = Progress::new();
     progress.stop();
     assert!(train(&run, &options(Start::Fresh(Overwrite::Never)), &progress).unwrap().stopped);

@@ -82,7 +82,7 @@ fn two_hours_are_answered_in_stretches_and_in_bounded_memory() {
     );
     let run = RunFile::from_table("run.toml", run.parse().unwrap(), &[]).unwrap();
     let folder = RunFolder::new(root.join("run"));
-    let options = TrainOptions { device: Device::Cpu, folder, start: Start::Fresh(Overwrite::Never) };
+    let options = TrainOptions { device: Device::Cpu, folder, start: Start::Fresh(Overwrite::Never), nearness: None };
     train(&run, &options, &Progress::new()).unwrap();
 
     let trained = Trained::open(&RunFolder::new(root.join("run")), &Device::Cpu).unwrap();

@@ -77,7 +77,7 @@ impl Scene {
     }
 
     fn options(&self, out: &str, start: Start) -> TrainOptions {
-        TrainOptions { device: Device::Cpu, folder: RunFolder::new(self.path(out)), start }
+        TrainOptions { device: Device::Cpu, folder: RunFolder::new(self.path(out)), start, nearness: None }
     }
 
     fn log(&self, out: &str) -> String {

@@ -63,7 +63,7 @@ impl Scene {
     }
 
     fn options(&self, out: &str, start: Start) -> TrainOptions {
-        TrainOptions { device: Device::Cpu, folder: RunFolder::new(self.path(out)), start }
+        TrainOptions { device: Device::Cpu, folder: RunFolder::new(self.path(out)), start, nearness: None }
     }
 
     fn train(&self, run: &RunFile, out: &str) -> Result<Outcome, TrainError> {
@@ -141,6 +141,23 @@ fn a_run_that_is_stopped_anywhere_and_resumed_is_the_run_that_was_not() {
     assert_resumes(&scene, "drawing", &[("model", CNM)]);
     let steps = assert_resumes(&scene, "impatient", &impatient);
     assert!(steps < assert_resumes(&scene, "patient", &impatient[..2]), "{steps}");
+}
+
+#[test]
+fn a_run_that_is_out_of_time_ends_in_order_with_its_rate_fallen() {
+    let scene = Scene::new();
+    let falling = ("train.schedule", "{ kind = 'linear' }");
+    // A tenth of a second: a step or two of a thousand epochs.
+    let run = scene.run(&[("train.epochs", "1000"), ("train.minutes", "0.0017"), falling]).unwrap();
+    let outcome = scene.train(&run, "short").unwrap();
+    assert!(outcome.out_of_time && !outcome.stopped && outcome.best.is_some(), "{outcome:?}");
+    assert!(outcome.steps >= 1 && outcome.steps < outcome.begun.steps / 10, "{outcome:?}");
+    // It is at its end: there is nothing to go on with.
+    let again = train(&run, &scene.options("short", Start::Resume), &Progress::new()).unwrap();
+    assert_eq!(again.steps, outcome.steps);
+    let whole = scene.train(&scene.run(&[("train.minutes", "1000")]).unwrap(), "whole").unwrap();
+    assert!(!whole.out_of_time && whole.steps == whole.begun.steps, "{whole:?}");
+    assert!(scene.run(&[("train.minutes", "0")]).is_err());
 }
 
 /// Stops once so many steps are done.

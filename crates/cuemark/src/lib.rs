@@ -50,6 +50,7 @@ mod extract;
 mod load_checkpoint;
 mod make_pools;
 mod make_splits;
+mod nearness;
 mod note;
 mod predict;
 mod prediction_file;

@@ -9,6 +9,7 @@ use cuemark_train::{Override, RunFile, RunFolder, Start, TrainOptions, train};
 use serde::{Deserialize, Serialize};
 
 use crate::device::cpu;
+use crate::nearness::nearness;
 use crate::{Error, Result};
 
 /// Sections of a run file that variables of the environment may set.
@@ -70,6 +71,8 @@ pub struct TrainedRun {
     pub val: String,
     /// Whether somebody stopped it; the same request with `resume` goes on.
     pub stopped: bool,
+    /// Whether `train.minutes` ended it before its last epoch.
+    pub out_of_time: bool,
     /// **Seconds** of this session.
     pub seconds: f64,
     /// Share of the steps' time that was spent waiting for data.
@@ -115,7 +118,12 @@ impl Train {
             (false, true) => Start::Fresh(Overwrite::Force),
             (false, false) => Start::Fresh(Overwrite::Never),
         };
-        let options = TrainOptions { device: cuemark_tensor::device(&self.device)?, folder: folder.clone(), start };
+        let options = TrainOptions {
+            device: cuemark_tensor::device(&self.device)?,
+            folder: folder.clone(),
+            start,
+            nearness: nearness(&run, progress)?,
+        };
         let outcome = train(&run, &options, progress)?;
         Ok(TrainedRun {
             folder: folder.path().to_owned(),
@@ -125,6 +133,7 @@ impl Train {
             best_step: outcome.best_step,
             val: run.data.val,
             stopped: outcome.stopped,
+            out_of_time: outcome.out_of_time,
             seconds: outcome.seconds,
             waiting: outcome.waiting,
             model: run.model,

@@ -28,4 +28,4 @@ pub(crate) use notes::{DoneNote, TrainedNote, evaluation};
 pub use prepare::prepare;
 pub use ready::matrices;
 pub use run::{Launch, RunOptions, run};
-pub use work::{CellMessage, Ended, WorkOptions, work};
+pub use work::{CellMessage, Ended, OpenedNearness, WorkOptions, work};

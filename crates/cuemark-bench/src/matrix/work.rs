@@ -1,6 +1,7 @@
 //! Filling one cell: train, answer, score. What is finished is not done again.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Instant;
 
 use camino::Utf8Path;
@@ -13,7 +14,9 @@ use cuemark_metrics::{Metric, MetricName, Overrides, Plan, Preset};
 use cuemark_protocols::baselines::{self, Training};
 use cuemark_tensor::Device;
 use cuemark_text::variants::apply;
-use cuemark_train::{Among, OutOfReach, PredictOptions, RunFile, RunFolder, Start, TrainOptions, Trained, train};
+use cuemark_train::{
+    Among, Nearness, OutOfReach, PredictOptions, RunFile, RunFolder, Start, TrainOptions, Trained, train,
+};
 use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, CellTest, Method};
@@ -78,7 +81,12 @@ pub struct WorkOptions {
     pub device: Device,
     /// Whether a run of other settings in its folder may be replaced.
     pub overwrite: Overwrite,
+    /// Opens what a run file's `data.similarity` names.
+    pub nearness: fn(&RunFile, &Progress) -> OpenedNearness,
 }
+
+/// What `data.similarity` names, or why it cannot be opened.
+pub type OpenedNearness = Result<Option<Arc<dyn Nearness>>, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Answers per query where neither the matrix nor the metrics say.
 const USUAL_ANSWERS: usize = 10;
@@ -175,7 +183,10 @@ impl Session<'_> {
             *note = TrainedNote::default();
         }
         note.print = print;
-        let options = TrainOptions { device: self.options.device.clone(), folder: RunFolder::new(self.folder), start };
+        let nearness = (self.options.nearness)(&run, self.progress)
+            .map_err(|error| BenchError::Cell { folder: self.folder.to_owned(), problem: error.to_string() })?;
+        let options =
+            TrainOptions { device: self.options.device.clone(), folder: RunFolder::new(self.folder), start, nearness };
         let outcome = train(&run, &options, self.progress)?;
         note.parameters = Some(outcome.begun.parameters as u64);
         note.seconds += outcome.seconds;

@@ -99,7 +99,7 @@ impl Scene {
     }
 
     fn train(&self, run: &RunFile, folder: RunFolder, start: Start) -> Result<(), String> {
-        let options = TrainOptions { device: Device::Cpu, folder, start };
+        let options = TrainOptions { device: Device::Cpu, folder, start, nearness: None };
         train(run, &options, &Progress::new()).map(drop).map_err(|error| error.to_string())
     }
 

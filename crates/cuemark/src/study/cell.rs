@@ -1,13 +1,15 @@
 //! What the process of one cell is asked.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_bench::matrix::{Ended, WorkOptions, work};
+use cuemark_bench::matrix::{Ended, OpenedNearness, WorkOptions, work};
 use cuemark_core::Progress;
 use cuemark_formats::{Overwrite, ReadError, Source, WholeFile};
+use cuemark_train::RunFile;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::device::cpu;
+use crate::nearness::nearness;
 
 /// Fills one cell of a study: trains, answers, scores.
 ///
@@ -61,6 +63,11 @@ impl FillCell {
     pub fn run(&self, progress: &Progress) -> Result<Ended> {
         let device = cuemark_tensor::device(&self.device)?;
         let overwrite = if self.force { Overwrite::Force } else { Overwrite::Never };
-        Ok(work(&self.folder, &WorkOptions { device, overwrite }, progress)?)
+        Ok(work(&self.folder, &WorkOptions { device, overwrite, nearness: opened }, progress)?)
     }
+}
+
+/// What the run of a cell compares queries and videos by.
+fn opened(run: &RunFile, progress: &Progress) -> OpenedNearness {
+    nearness(run, progress).map_err(Into::into)
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_bench::leaderboard::{AboutDataset, RunResult, RunsFile};
 use cuemark_bench::matrix::{Account, Expanded, MatrixFile, RunOptions, State, prepare, run};
-use cuemark_bench::report::{Report, ReportOptions, read_runs};
+use cuemark_bench::report::{Report, ReportOptions, TrustCard, read_runs};
 use cuemark_core::text::thousands;
 use cuemark_core::{Progress, whole_message};
 use cuemark_formats::Overwrite;
@@ -34,6 +34,8 @@ pub struct WrittenStudy {
     pub figures: RunsFile,
     /// The report, when it could be written.
     pub report: Option<Utf8PathBuf>,
+    /// Its trust cards.
+    pub cards: Vec<TrustCard>,
     /// Whether everything could be written.
     pub whole: bool,
 }
@@ -104,20 +106,20 @@ impl Study {
         if let Err(error) = figures.write(&self.out.join("results.json"), Overwrite::Force) {
             failed("results.json", &error);
         }
-        let report = self.write_report(account).unwrap_or_else(|error| {
+        let (report, cards) = self.write_report(account).unwrap_or_else(|error| {
             failed("the report", &error);
-            None
+            (None, Vec::new())
         });
-        WrittenStudy { figures, report, whole }
+        WrittenStudy { figures, report, cards, whole }
     }
 
-    /// Writes the report over all finished cells; where it is, or `None` when no cell is finished.
-    fn write_report(&self, account: &Account) -> Result<Option<Utf8PathBuf>> {
+    /// Writes the report over all finished cells; where it is, or `None` when no cell is finished, and its trust cards.
+    fn write_report(&self, account: &Account) -> Result<(Option<Utf8PathBuf>, Vec<TrustCard>)> {
         let done = |state: State| matches!(state, State::Done | State::Before);
         let finished = account.cells.iter().filter(|cell| done(cell.state));
         let folders: Vec<Utf8PathBuf> = finished.map(|cell| self.out.join("cells").join(&cell.cell)).collect();
         if folders.is_empty() {
-            return Ok(None);
+            return Ok((None, Vec::new()));
         }
         let mut notes = vec![format!("{}: {}", self.matrix.name, account.summary())];
         let failed = account.cells.iter().filter(|cell| cell.state == State::Failed);
@@ -126,8 +128,9 @@ impl Study {
         notes.extend(absent.map(|absent| format!("{} was left out: {}", absent.what, absent.why)));
         let options = ReportOptions { title: self.matrix.about.clone(), notes, ..ReportOptions::default() };
         let folder = self.out.join("report");
-        Report::of(read_runs(&folders)?, options)?.write(&folder, Overwrite::Force)?;
-        Ok(Some(folder.join("report.html")))
+        let report = Report::of(read_runs(&folders)?, options)?;
+        report.write(&folder, Overwrite::Force)?;
+        Ok((Some(folder.join("report.html")), report.cards))
     }
 }
 

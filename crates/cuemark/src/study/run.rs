@@ -123,7 +123,7 @@ impl RunStudy {
         }
         study.prepare(progress)?;
         let account = study.fill(progress)?;
-        let WrittenStudy { figures, report, whole } = study.write(&account, progress);
+        let WrittenStudy { figures, report, whole, .. } = study.write(&account, progress);
         let overhead = account.overhead();
         Ok(RanStudy { matrix: study.matrix.name, out: study.out, account, overhead, report, figures, written: whole })
     }

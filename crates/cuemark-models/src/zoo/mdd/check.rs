@@ -5,7 +5,7 @@ use candle_nn::VarBuilder;
 use cuemark_text::Phrase;
 
 use super::config::{entries, nms};
-use super::{Confounder, Entries, Mdd, MddConfig};
+use super::{Branches, Confounder, Entries, Mdd, MddConfig};
 use crate::check::{Fixture, Trace};
 use crate::layers::{MapSize, MapSupport};
 use crate::losses::ScaledIou;
@@ -26,6 +26,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
         semantic_roles: true,
         reconstruction: fixture.real("lambda_recon")?,
         confounders: fixture_confounders(fixture),
+        branches: Branches::Plain,
         unobserved: Entries::List((1..).map_while(|number| dictionary(fixture, number)).collect()),
         actions: entries(),
         heads: fixture.number("heads")?,

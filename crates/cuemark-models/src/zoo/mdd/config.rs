@@ -27,6 +27,9 @@ pub struct MddConfig {
     /// Default: location, unobserved, unobserved
     #[serde(default = "confounders")]
     pub confounders: Vec<Confounder>,
+    /// What each branch is before the product. Default: plain, as published
+    #[serde(default)]
+    pub branches: Branches,
     /// Vectors in each unobserved dictionary: one number for all, or a list with one for each. Default: 80
     #[serde(default)]
     pub unobserved: Entries,
@@ -51,6 +54,18 @@ pub struct MddConfig {
     /// Overlap above which the worse of two answers is dropped. Default: 0.45
     #[serde(default = "nms")]
     pub nms: f64,
+}
+
+/// What a branch is before it is multiplied with the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Branches {
+    /// What attention gives, as published: at the start each branch is a mean of many vectors, and their product is a
+    /// thousandth of the map that it is added to.
+    #[default]
+    Plain,
+    /// Scaled to a mean square of 1 over its channels, so that the product is as large as the map. Ours, not the paper's.
+    Normalised,
 }
 
 /// How many vectors the dictionaries of one kind have.

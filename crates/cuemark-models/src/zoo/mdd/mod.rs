@@ -28,7 +28,7 @@ use crate::{
 };
 
 use branch::{Branch, branch_names};
-pub use config::{Confounder, Entries, MddConfig};
+pub use config::{Branches, Confounder, Entries, MddConfig};
 use gate::Gate;
 
 /// What registers the model.
@@ -159,6 +159,10 @@ impl Mdd {
         let mut product: Option<Tensor> = None;
         for branch in &self.branches {
             let seen = branch.forward(gated, moments)?;
+            let seen = match self.config.branches {
+                Branches::Plain => seen,
+                Branches::Normalised => (l2_normalise(&seen)? * (self.config.hidden as f64).sqrt())?,
+            };
             product = Some(match product {
                 Some(product) => (product * seen)?,
                 None => seen,

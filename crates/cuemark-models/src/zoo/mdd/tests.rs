@@ -16,6 +16,7 @@ fn config(confounders: &[Confounder]) -> MddConfig {
         semantic_roles: true,
         reconstruction: 1.0,
         confounders: confounders.to_vec(),
+        branches: Branches::Plain,
         unobserved: Entries::Each(6),
         actions: 3,
         heads: 2,
@@ -50,6 +51,22 @@ fn batch() -> Batch {
     };
     batch.queries.parses = Some((0..TOY.pairs).map(parse).collect());
     batch
+}
+
+/// Why the published form does nothing at the start, and what its variant mends.
+#[test]
+fn the_product_of_plain_branches_is_lost_beside_the_map_and_that_of_normalised_ones_is_not() {
+    let share = |branches: Branches| {
+        let net = net(&MddConfig { branches, ..config(&[Location, Unobserved, Unobserved]) });
+        let batch = batch();
+        let moments = span_max(&net.clips(&batch.videos.visual).unwrap(), net.map.layout()).unwrap();
+        let query = Tensor::ones((moments.dim(0).unwrap(), 16), candle_core::DType::F32, &Device::Cpu).unwrap();
+        let product = net.confounder(&query, &moments).unwrap().unwrap();
+        let norm = |x: &Tensor| x.sqr().unwrap().sum_all().unwrap().to_scalar::<f32>().unwrap().sqrt();
+        norm(&product) / norm(&moments)
+    };
+    let (plain, normalised) = (share(Branches::Plain), share(Branches::Normalised));
+    assert!(plain < 0.1 && normalised > 0.5, "{plain} {normalised}");
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
         part: None,
         power: fixture.real("score_pow")?,
         nms: fixture.real("nms_threshold")?,
+        matching_share: 0.5,
     };
     let (visual, tokens, lengths) = (fixture.input("visual")?, fixture.ids("tokens")?, fixture.counts("token_lens")?);
     let given = Given::widths(visual.dim(2)?, 0, fixture.number("distilbert.vocab")?);

@@ -30,6 +30,10 @@ pub struct MmnConfig {
     /// Overlap above which the worse of two answers is dropped. Default: 0.5
     #[serde(default = "half")]
     pub nms: f64,
+    /// How much of an embedding for search is the matching space, 0 to 1; the overlap's, which has only ever compared moments of
+    /// one video, has the rest. Default: 0.5
+    #[serde(default = "half")]
+    pub matching_share: f64,
 }
 
 fn half() -> f64 {

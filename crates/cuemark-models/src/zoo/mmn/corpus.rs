@@ -58,25 +58,29 @@ impl Corpus for Mmn {
 }
 
 impl BiEncoder for Mmn {
-    /// Both spaces side by side: the product of two such vectors is the mean of the two cosines, which orders moments
-    /// much as the final score does without being it; [`Corpus::search`] gives that.
+    /// Both spaces side by side: the product of two such vectors is a mean of the two cosines, which orders moments much as the
+    /// final score does without being it; [`Corpus::search`] gives that.
     fn embed_moments(&self, videos: &VideoBatch) -> Result<Vec<Moments>> {
-        let both = side_by_side(&self.moments(videos, &Pass::answering())?)?;
+        let both = self.side_by_side(&self.moments(videos, &Pass::answering())?)?;
         let spans: Vec<NormSpan> = self.encoder.moments.map().spans().collect();
         let of_video = |video| Ok(Moments { spans: spans.clone(), embeddings: both.get(video)? });
         (0..both.dim(0)?).map(of_video).collect()
     }
 
     fn embed_queries(&self, queries: &QueryBatch) -> Result<Tensor> {
-        side_by_side(&self.sentences(queries, &Pass::answering())?)
+        self.side_by_side(&self.sentences(queries, &Pass::answering())?)
     }
 }
 
 /// Videos that are scored together: enough to keep the processor busy, few enough for memory.
 const VIDEOS_AT_ONCE: usize = 128;
 
-/// Unit vectors that hold both spaces, twice as wide.
-fn side_by_side(spaces: &TwoSpaces) -> Result<Tensor> {
-    let both = [l2_normalise(&spaces.matching)?, l2_normalise(&spaces.overlap)?];
-    Ok((Tensor::cat(&both, both[0].rank() - 1)? * 0.5f64.sqrt())?)
+impl Mmn {
+    /// Unit vectors that hold both spaces, twice as wide.
+    fn side_by_side(&self, spaces: &TwoSpaces) -> Result<Tensor> {
+        let share = self.config.matching_share.clamp(0.0, 1.0);
+        let matching = (l2_normalise(&spaces.matching)? * share.sqrt())?;
+        let overlap = (l2_normalise(&spaces.overlap)? * (1.0 - share).sqrt())?;
+        Ok(Tensor::cat(&[&matching, &overlap], matching.rank() - 1)?)
+    }
 }

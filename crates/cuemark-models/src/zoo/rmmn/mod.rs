@@ -101,6 +101,7 @@ impl Rmmn {
             part: None,
             power: config.power,
             nms: config.nms,
+            matching_share: config.matching_share,
         };
         Ok(Self { mmn: Mmn::new(&mmn, given, vb)?, config: config.clone() })
     }
