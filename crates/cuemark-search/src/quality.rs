@@ -49,6 +49,9 @@ pub struct Quality {
     pub silent_when_present: f64,
     /// Share of queries without one that are told so.
     pub silent_when_absent: f64,
+    /// Share of queries without an answer that would be refused by a cut at which seven of ten right first answers stay: whether
+    /// the probability can tell at all, wherever the line is drawn.
+    pub refused_keeping_seven: f64,
 }
 
 /// How good one way of asking is.
@@ -91,6 +94,7 @@ impl Quality {
         let mut sums = vec![Sums::default(); ways.len()];
         let (mut present, mut absent) = (Vec::new(), Vec::new());
         let (mut queries, mut silent) = (0, [0usize; 2]);
+        let (mut right_firsts, mut absent_firsts) = (Vec::new(), Vec::new());
         for truth in truths {
             progress.advance(1)?;
             let within: FxHashSet<VideoId> = match &truth.pool {
@@ -126,12 +130,15 @@ impl Quality {
                 if (*effort, *stages) == (Effort::Approximate, Stages::One) {
                     silent[0] += usize::from(found.good == 0);
                     present.extend(judged(&found.moments, &right));
+                    let is_right = |best: &&Answer| right.found_by(&best.video, best.span);
+                    right_firsts.extend(found.moments.first().filter(is_right).map(|best| best.probability));
                 }
             }
             let elsewhere = Filter { videos: Some(without), ..Filter::default() };
             let found = index.answer(&Question { filter: elsewhere, ..plain })?;
             silent[1] += usize::from(found.good == 0);
             absent.extend(judged(&found.moments, &right));
+            absent_firsts.push(found.moments.first().map_or(0.0, |best| best.probability));
         }
         let both = [present.as_slice(), absent.as_slice()].concat();
         let status = index.engine().status()?;
@@ -156,8 +163,17 @@ impl Quality {
             all: Reliability::of(&both),
             silent_when_present: share(silent[0]),
             silent_when_absent: share(silent[1]),
+            refused_keeping_seven: refused_keeping(0.7, right_firsts, &absent_firsts),
         })
     }
+}
+
+/// The share of `absent` below the highest cut that keeps so much of `right`.
+fn refused_keeping(share: f64, mut right: Vec<f64>, absent: &[f64]) -> f64 {
+    right.sort_by(f64::total_cmp);
+    let lost = ((1.0 - share) * right.len() as f64).floor() as usize;
+    let Some(cut) = right.get(lost) else { return 0.0 };
+    absent.iter().filter(|probability| *probability < cut).count() as f64 / absent.len().max(1) as f64
 }
 
 /// Exhaustive search, the usual one, and two stages of every size.
@@ -194,4 +210,17 @@ impl Sums {
 
 fn judged<'a>(answers: &'a [Answer], right: &'a RightMoments) -> impl Iterator<Item = (f64, bool)> + 'a {
     answers.iter().map(|answer| (answer.probability, right.found_by(&answer.video, answer.span)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_that_keeps_seven_of_ten_refuses_what_lies_below_the_fourth() {
+        let right: Vec<f64> = (1..=10).map(|n| f64::from(n) / 10.0).collect();
+        assert_eq!(refused_keeping(0.7, right.clone(), &[0.1, 0.3, 0.4, 0.9]), 0.5, "three are lost, 0.4 is kept");
+        assert_eq!(refused_keeping(1.0, right, &[0.05, 0.1]), 0.5);
+        assert_eq!(refused_keeping(0.7, Vec::new(), &[0.1]), 0.0, "nothing to keep, nothing to say");
+    }
 }

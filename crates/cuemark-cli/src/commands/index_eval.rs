@@ -110,7 +110,8 @@ fn text(quality: &Quality, options: &QualityOptions) -> String {
     format!(
         "{} queries, {} moments of {} videos{left_out}\n\n{}\n\nprobabilities, where there is a right answer (error {:.3}, \
          Brier {:.3})\n{}\n\nwhere there is none (error {:.3}, Brier {:.3})\n{}\n\nboth (error {:.3}, Brier {:.3})\n{}\n\n\
-         \"nothing good enough\": {} % of questions with an answer, {} % of those without",
+         \"nothing good enough\": {} % of questions with an answer, {} % of those without; {} % of them by a cut that keeps seven \
+         of ten right first answers",
         thousands(quality.queries),
         thousands(quality.moments),
         thousands(quality.videos),
@@ -126,6 +127,7 @@ fn text(quality: &Quality, options: &QualityOptions) -> String {
         bins(&quality.all),
         percent(quality.silent_when_present),
         percent(quality.silent_when_absent),
+        percent(quality.refused_keeping_seven),
     )
 }
 

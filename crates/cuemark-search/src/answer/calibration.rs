@@ -2,16 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The probability that an answer is right is `1 / (1 + exp(-(slope * z + offset)))`, where `z` says by how many standard
-/// deviations the answer's score lies above those of the question against a sample of the whole index.
+/// The probability that an answer is right is `1 / (1 + exp(-(slope * z + by_score * score + offset)))`, where `z` says by how
+/// many standard deviations the answer's score lies above those of the question against a sample of the whole index.
 ///
 /// So the same cosine may mean much for one question and nothing for another: a question that everything matches a little
-/// has no good answer.
+/// has no good answer. But an encoder that was trained to tell right from nearly right says much by the cosine itself: where
+/// nothing in the index is right, the best answer still stands out (the right actor does something else) and yet scores less than
+/// a right one would.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
     /// How fast it rises.
     pub slope: f64,
+    /// How fast it rises with the score itself; 0 for encoders whose scores mean little across questions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub by_score: f64,
     /// Where it begins.
     pub offset: f64,
     /// Answers with known truth that it was fitted on; 0 when it is a guess.
@@ -25,18 +30,23 @@ pub struct Calibration {
     pub cut: Option<f64>,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands out references
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}
+
 impl Default for Calibration {
     /// A guess for encoders without validation queries: even odds at four standard deviations, and never surer than 88 %.
     fn default() -> Self {
-        Self { slope: 2.0, offset: -8.0, answers: 0, highest: Some(5.0), cut: None }
+        Self { slope: 2.0, by_score: 0.0, offset: -8.0, answers: 0, highest: Some(5.0), cut: None }
     }
 }
 
 impl Calibration {
-    /// The probability that belongs to `z` standard deviations.
-    pub fn probability(&self, z: f64) -> f64 {
+    /// The probability that belongs to `z` standard deviations and that score.
+    pub fn probability(&self, z: f64, score: f64) -> f64 {
         let z = self.highest.map_or(z, |highest| z.min(highest));
-        1.0 / (1.0 + (-(self.slope * z + self.offset)).exp())
+        1.0 / (1.0 + (-(self.slope * z + self.by_score * score + self.offset)).exp())
     }
 
     /// Whether it was fitted on answers with known truth: what it says may be called a probability.
@@ -94,11 +104,78 @@ pub fn fit_calibration(judged: &[(f64, bool)]) -> Option<Calibration> {
     }
     (slope.is_finite() && offset.is_finite() && slope > 0.0).then_some(Calibration {
         slope,
+        by_score: 0.0,
         offset,
         answers: judged.len(),
         highest: judged.iter().map(|(z, _)| *z).reduce(f64::max),
         cut: None,
     })
+}
+
+/// An answer whose truth is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct JudgedAnswer {
+    /// By how many standard deviations it lies above the background.
+    pub(crate) z: f64,
+    /// Its score.
+    pub(crate) score: f64,
+    /// Whether it is right.
+    pub(crate) right: bool,
+}
+
+/// As [`fit_calibration`], with the score itself beside how surprising it is. A curve on which right answers would be less
+/// probable the higher they score is none: then the plain one is fitted.
+pub(crate) fn fit_with_scores(judged: &[JudgedAnswer]) -> Option<Calibration> {
+    let plain: Vec<(f64, bool)> = judged.iter().map(|one| (one.z, one.right)).collect();
+    let start = fit_calibration(&plain)?;
+    let count = judged.len() as f64;
+    let right = judged.iter().filter(|one| one.right).count() as f64;
+    let [high, low] = [(right + 1.0) / (right + 2.0), 1.0 / (count - right + 2.0)];
+    // Newton's method from the plain curve, with a little ridge: z and score are nearly the same for some encoders.
+    let mut weights = [start.slope, 0.0, start.offset];
+    for _ in 0..50 {
+        let (mut gradient, mut curve) = ([0.0f64; 3], [[0.0f64; 3]; 3]);
+        for one in judged {
+            let inputs = [one.z, one.score, 1.0];
+            let sum: f64 = weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum();
+            let p = 1.0 / (1.0 + (-sum).exp());
+            let error = p - if one.right { high } else { low };
+            for row in 0..3 {
+                gradient[row] += error * inputs[row];
+                for column in 0..3 {
+                    curve[row][column] += p * (1.0 - p) * inputs[row] * inputs[column];
+                }
+            }
+        }
+        (0..3).for_each(|row| curve[row][row] += 1e-3);
+        let step = solve(curve, gradient)?;
+        let longest = step.iter().fold(0.0f64, |longest, part| longest.max(part.abs()));
+        let shorten = (4.0 / longest).min(1.0);
+        weights.iter_mut().zip(step).for_each(|(weight, part)| *weight -= shorten * part);
+        if longest < 1e-9 {
+            break;
+        }
+    }
+    let [slope, by_score, offset] = weights;
+    let rises = weights.iter().all(|weight| weight.is_finite()) && slope >= 0.0 && by_score > 0.0;
+    Some(if rises { Calibration { slope, by_score, offset, ..start } } else { start })
+}
+
+/// The solution of three equations; `None` where there is none.
+fn solve(matrix: [[f64; 3]; 3], right: [f64; 3]) -> Option<[f64; 3]> {
+    let determinant = |m: &[[f64; 3]; 3]| {
+        m[0][0] * (m[1][1] * m[2][2] - m[1][2] * m[2][1]) - m[0][1] * (m[1][0] * m[2][2] - m[1][2] * m[2][0])
+            + m[0][2] * (m[1][0] * m[2][1] - m[1][1] * m[2][0])
+    };
+    let whole = determinant(&matrix);
+    if !whole.is_finite() || whole == 0.0 {
+        return None;
+    }
+    Some(std::array::from_fn(|column| {
+        let mut replaced = matrix;
+        (0..3).for_each(|row| replaced[row][column] = right[row]);
+        determinant(&replaced) / whole
+    }))
 }
 
 #[cfg(test)]
@@ -109,16 +186,35 @@ mod tests {
 
     #[test]
     fn a_known_curve_is_found_again() {
-        let known = Calibration { slope: 1.5, offset: -4.0, answers: 0, highest: None, cut: None };
+        let known = Calibration { slope: 1.5, offset: -4.0, highest: None, ..Calibration::default() };
         let mut rng = Rng::new(3);
         let judged: Vec<(f64, bool)> = (0..20_000)
             .map(|_| {
                 let z = rng.between(-1.0, 6.0);
-                (z, rng.chance(known.probability(z)))
+                (z, rng.chance(known.probability(z, 0.0)))
             })
             .collect();
         let found = fit_calibration(&judged).unwrap();
         assert!((found.slope - 1.5).abs() < 0.1 && (found.offset + 4.0).abs() < 0.25, "{found:?}");
+    }
+
+    #[test]
+    fn a_known_curve_over_two_things_is_found_again_and_one_that_falls_is_not_taken() {
+        let known = Calibration { slope: 0.5, by_score: 8.0, offset: -6.0, highest: None, ..Calibration::default() };
+        let mut rng = Rng::new(5);
+        let judged: Vec<JudgedAnswer> = (0..40_000)
+            .map(|_| {
+                let (z, score) = (rng.between(-1.0, 6.0), rng.between(0.0, 1.0));
+                JudgedAnswer { z, score, right: rng.chance(known.probability(z, score)) }
+            })
+            .collect();
+        let found = fit_with_scores(&judged).unwrap();
+        assert!((found.slope - 0.5).abs() < 0.05 && (found.by_score - 8.0).abs() < 0.4, "{found:?}");
+        assert!((found.offset + 6.0).abs() < 0.3, "{found:?}");
+        let falling: Vec<JudgedAnswer> =
+            judged.iter().map(|one| JudgedAnswer { score: 1.0 - one.score, ..*one }).collect();
+        assert_eq!(fit_with_scores(&falling).unwrap().by_score, 0.0);
+        assert_eq!(fit_with_scores(&[]), None);
     }
 
     #[test]
@@ -144,7 +240,7 @@ mod tests {
     fn answers_told_apart_without_a_mistake_do_not_give_certainty() {
         let judged: Vec<(f64, bool)> = (0..100).map(|n| (f64::from(n) / 10.0, n >= 50)).collect();
         let found = fit_calibration(&judged).unwrap();
-        assert!(found.probability(10.0) < 1.0 && found.probability(10.0) > 0.9, "{found:?}");
-        assert_eq!(found.probability(1000.0), found.probability(9.9), "nobody has seen more");
+        assert!(found.probability(10.0, 0.0) < 1.0 && found.probability(10.0, 0.0) > 0.9, "{found:?}");
+        assert_eq!(found.probability(1000.0, 0.0), found.probability(9.9, 0.0), "nobody has seen more");
     }
 }

@@ -27,6 +27,7 @@ use rustc_hash::FxHashMap;
 
 pub(crate) use background::{Background, Spread};
 pub use calibration::{Calibration, fit_calibration};
+pub(crate) use calibration::{JudgedAnswer, fit_with_scores};
 pub use explain::{MatchedConcept, MatchedWord};
 pub use fuse::Because;
 pub(crate) use merge::distinct;
@@ -260,7 +261,7 @@ impl<'a> Asked<'a> {
     }
 
     fn probability(&self, score: f32) -> f64 {
-        self.index.calibration().probability(self.spread.surprise(score))
+        self.index.calibration().probability(self.spread.surprise(score), f64::from(score))
     }
 
     fn finish(&self, hits: Vec<Hit>) -> Result<Answers> {

@@ -7,6 +7,7 @@ use cuemark_core::{Advice, ClipLen, Progress, Span, VideoId};
 use cuemark_encoders::extract::extract_video;
 use cuemark_encoders::visual::{self, ClipEncoder, EncoderOptions};
 use cuemark_features::{FeatureSource, Features, OpenOptions, RowTime};
+use cuemark_formats::Source;
 use cuemark_media::Ffmpeg;
 use cuemark_tensor::Device;
 use cuemark_train::{Embedder, RunFolder};
@@ -14,7 +15,7 @@ use cuemark_train::{Embedder, RunFolder};
 use super::scales::check_moments;
 use super::stored::stated_duration;
 use super::{EmbeddedVideo, Encoder};
-use crate::answer::{ANSWER_NMS, Background, Calibration, RightMoments, distinct, fit_calibration};
+use crate::answer::{ANSWER_NMS, Background, Calibration, JudgedAnswer, RightMoments, distinct, fit_with_scores};
 use crate::engine::evenly;
 use crate::{Embedding, KeptFile, Moment, Result, SearchError};
 
@@ -22,6 +23,9 @@ use crate::{Embedding, KeptFile, Moment, Result, SearchError};
 const CALIBRATION_QUERIES: usize = 150;
 /// Answers of each that it looks at: what a person would see.
 const CALIBRATION_ANSWERS: usize = 10;
+/// Lies beside a run whose curve was fitted once and for all.
+const FITTED: &str = "calibration.json";
+
 /// A trained bi-encoder of the zoo, by its run folder.
 pub struct RunEncoder {
     name: String,
@@ -183,11 +187,18 @@ impl Encoder for RunEncoder {
         Ok(files.into_iter().map(|(name, bytes)| KeptFile { name, bytes }).collect())
     }
 
-    /// Asks validation queries of the validation videos, as a search would, and fits on the answers that a person would see.
+    /// What was fitted once and laid beside the run as `calibration.json`. Where nothing lies there, it asks validation queries of
+    /// the validation videos, as a search would, and fits on the answers that a person would see.
     /// Every query is asked twice: of all videos, and of those that have no right answer, so that half of what is fitted on
     /// are questions to which there is none. Graded truth (the world's `graded-val`) is used where there is some; otherwise
     /// only the moment that a query was written for counts as right, so that the probability is on the low side.
     fn calibration(&self) -> Result<Option<Calibration>> {
+        let fitted = self.folder.path().join(FITTED);
+        if fitted.is_file() {
+            let text = Source::new(&fitted).text()?;
+            let read = serde_json::from_str(&text);
+            return Ok(Some(read.map_err(|error| self.fault(format!("{fitted} is damaged: {error}"), extract()))?));
+        }
         let data = &self.embedder.run().data;
         let graded = data.split(&format!("graded-{}", data.val));
         let Ok(split) = graded.or_else(|_| data.split(&data.val)) else { return Ok(None) };
@@ -218,12 +229,14 @@ impl Encoder for RunEncoder {
             scored.sort_by(|a, b| b.2.total_cmp(&a.2));
             let absent = scored.iter().filter(|(video, _, _)| !right.are_in(video)).cloned().collect();
             for ranked in [scored, absent] {
-                judged.extend(
-                    shown(&ranked).map(|(video, span, score)| (spread.surprise(*score), right.found_by(video, *span))),
-                );
+                judged.extend(shown(&ranked).map(|(video, span, score)| JudgedAnswer {
+                    z: spread.surprise(*score),
+                    score: f64::from(*score),
+                    right: right.found_by(video, *span),
+                }));
             }
         }
-        Ok(fit_calibration(&judged))
+        Ok(fit_with_scores(&judged))
     }
 }
 

@@ -1,6 +1,8 @@
 //! `cuemark demo`: everything on the built-in world, step by step.
 
 mod collection;
+mod questions;
+mod shipped;
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -11,6 +13,7 @@ use camino::Utf8PathBuf;
 use cuemark::{Study, StudySettings};
 use cuemark_bench::leaderboard::{RunResult, RunsFile};
 use cuemark_bench::matrix::{Account, State};
+use cuemark_bench::report::{Answerer, TrustCard, Verdict as TrustVerdict};
 use cuemark_core::Progress;
 use cuemark_core::text::{percent, thousands};
 use cuemark_protocols::splits::{counts, read_folder};
@@ -29,8 +32,9 @@ const METRIC: &str = "R@1,IoU=0.5";
 /// A first look: everything on built-in material, in minutes.
 ///
 /// Films a world of coloured shapes, trains two small models and a weak one, tests them beside guesses that never see a
-/// video, in pools of fifty videos and on graded lists, makes test videos searchable, answers three sentences and writes a
-/// report. Nothing is downloaded. What is finished is used again, so a stopped demo goes on where it was.
+/// video, in pools of fifty videos and on graded lists, says which of them to trust and why, makes test videos searchable by an
+/// encoder that comes with the program, answers three sentences, refuses a fourth and writes a report. Nothing is downloaded. What
+/// is finished is used again, so a stopped demo goes on where it was.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where everything is written. Default: cuemark-demo, or cuemark-demo-quick
@@ -39,6 +43,9 @@ pub(crate) struct Args {
     /// A smaller world and one epoch: under a minute, and scores to match.
     #[arg(long)]
     quick: bool,
+    /// Which sentences are asked.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
     /// At the end, open the search page on the indexed videos, on this machine only, until Ctrl-C.
     #[arg(long)]
     serve: bool,
@@ -52,7 +59,8 @@ pub(crate) struct Args {
 /// What the steps hand on.
 struct Stage {
     study: Study,
-    quick: bool,
+    /// Of the sentences that are asked.
+    seed: u64,
     /// Of all steps; Ctrl-C stops it.
     progress: Progress,
     account: Option<Account>,
@@ -60,6 +68,7 @@ struct Stage {
     index: Option<Index>,
     answers: Vec<Value>,
     report: Option<Utf8PathBuf>,
+    cards: Vec<TrustCard>,
     /// Whether Ctrl-C ended a step before its time.
     stopped: bool,
 }
@@ -75,7 +84,7 @@ const STEPS: &[Step] = &[
     Step { about: "filming a world and cutting its splits", run: film },
     Step { about: "training three models, testing them beside guesses", run: train_and_test },
     Step { about: "making the test videos searchable", run: collection::index },
-    Step { about: "answering three sentences", run: collection::answer_sentences },
+    Step { about: "answering three sentences and refusing a fourth", run: questions::ask },
     Step { about: "writing the report", run: write_report },
 ];
 
@@ -89,13 +98,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let _wired = stop::on_ctrl_c(&progress);
     let mut stage = Stage {
         study,
-        quick: args.quick,
+        seed: args.seed,
         progress,
         account: None,
         results: None,
         index: None,
         answers: Vec::new(),
         report: None,
+        cards: Vec::new(),
         stopped: false,
     };
     for (number, step) in STEPS.iter().enumerate() {
@@ -188,7 +198,26 @@ fn write_report(stage: &mut Stage) -> anyhow::Result<()> {
     let Some(account) = &stage.account else { return Ok(()) };
     let written = shown(&stage.progress, "writing", || anyhow::Ok(stage.study.write(account, &stage.progress)))?;
     stage.report = written.report;
+    stage.cards = written.cards;
     Ok(())
+}
+
+/// What the trust cards hold against the trained models: the reason why there is a laboratory.
+fn caught(cards: &[TrustCard]) -> String {
+    let mut text = String::new();
+    for card in cards.iter().filter(|card| card.name.kind == Answerer::Model) {
+        let mut against = card.checks.iter().filter(|check| check.verdict == TrustVerdict::Bad).peekable();
+        if against.peek().is_none() {
+            continue;
+        }
+        let name = match card.name.variant.as_str() {
+            "" => card.name.model.clone(),
+            variant => format!("{}, {variant}", card.name.model),
+        };
+        text += &format!("\n{name} has {} %, but do not trust it yet:\n", percent(card.score.value));
+        against.for_each(|check| text += &format!("  - {}: {}\n", check.name, check.words));
+    }
+    text
 }
 
 fn as_text(stage: &Stage, seconds: f64) -> String {
@@ -218,6 +247,7 @@ fn as_text(stage: &Stage, seconds: f64) -> String {
                  reverses that rule. Whoever learnt the rule instead of looking loses there; the oracle, which reads the event log,\n\
                  does not.\n";
     }
+    text += &caught(&stage.cards);
     if stage.index.is_some() {
         let index = stage.study.out.join("index");
         text += &format!("\nAsk it yourself: cuemark search {index} \"a red ball spins\", or cuemark serve {index}\n");
