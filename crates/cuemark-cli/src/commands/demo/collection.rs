@@ -98,16 +98,15 @@ pub(super) fn answer_sentences(stage: &mut Stage) -> anyhow::Result<()> {
         let question = Question { limit: ANSWERS, least: 0.0, ..Question::sentence(&truth.query.text) };
         say(&format!("  “{}”", truth.query.text));
         let mut found = Vec::new();
+        let is_fitted = index.manifest().calibration.is_fitted();
         for (place, answer) in index.answer(&question)?.moments.iter().enumerate() {
             let verdict = Verdict::of(truth, answer, &log)?;
             let (start, end) = (answer.span.start(), answer.span.end());
-            say(&format!(
-                "    {}. {} {start:5.1} – {end:5.1} s  {:3.0} % likely{}",
-                place + 1,
-                answer.video,
-                100.0 * answer.probability,
-                verdict.words()
-            ));
+            // A curve that was not fitted puts answers in order and says nothing in percent.
+            let likely =
+                if is_fitted { format!("  {:3.0} % likely", 100.0 * answer.probability) } else { String::new() };
+            let rank = place + 1;
+            say(&format!("    {rank}. {} {start:5.1} – {end:5.1} s{likely}{}", answer.video, verdict.words()));
             found.push(json!({
                 "video": answer.video,
                 "span": [start, end],
