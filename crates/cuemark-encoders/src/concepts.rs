@@ -14,7 +14,7 @@ use crate::visual::{
     ClipEncoder, Clips, ENCODERS, EfficientNetLite, EncoderOptions, I3d, Pixels, Sampling, fingerprint,
 };
 use crate::visual::{check, recipe, unfit};
-use crate::{EncodeError, Names, Result};
+use crate::{EncodeError, Result};
 
 /// Which frames make a clip: two seconds. I3D was trained on 25 frames a second; a third of them do for the space of names and
 /// cost a third.
@@ -149,13 +149,8 @@ impl Concepts {
     }
 
     /// The names that its rows are made of: actions, then objects.
-    ///
-    /// # Errors
-    /// When a tensor operation fails.
-    pub fn names(&self) -> Result<Names> {
-        let [actions, objects] = &self.names;
-        let vectors = Tensor::cat(&[actions, objects], 0)?.to_vec2::<f32>()?;
-        Ok(Names::new(classes::kinetics_400().into_iter().chain(classes::imagenet()).zip(vectors)))
+    pub(crate) fn classes() -> Vec<&'static str> {
+        classes::kinetics_400().into_iter().chain(classes::imagenet()).collect()
     }
 }
 

@@ -32,28 +32,59 @@ pub fn joint_text(name: &str, options: &EncoderOptions) -> Result<Box<dyn TextEn
     text::from_folder(&folder, &options.device)
 }
 
+/// The names that rows of the space `name` are made of: `kept`, as [`Names::to_bytes`] wrote them, where they are the same, or else
+/// as `text` encodes them, which takes a second or two.
+///
+/// # Errors
+/// When a name cannot be encoded.
+pub fn joint_names(name: &str, text: &dyn TextEncoder, kept: Option<&[u8]>) -> Result<Names> {
+    if name != Concepts::NAME {
+        return Ok(Names::default());
+    }
+    let all = Concepts::classes();
+    match kept.and_then(|bytes| Names::from_bytes(&all, text.width(), bytes)) {
+        Some(kept) => Ok(kept),
+        None => Ok(Names::new(all.iter().copied().zip(text.encode(&all)?))),
+    }
+}
+
+/// Whether all weights that both sides of the space `name` need have been pulled, by the names and sizes of their files.
+///
+/// # Errors
+/// Naming those that have not.
+pub fn check_pulled(name: &str, options: &EncoderOptions) -> Result<()> {
+    if name != Concepts::NAME {
+        return Ok(());
+    }
+    let needed = ["i3d", "efficientnet-lite0", "minilm"];
+    let absent = |name: &&str| matches!(options.find(name), Err(EncodeError::NotPulled { .. }));
+    let names: Vec<&'static str> = needed.into_iter().filter(absent).collect();
+    if names.is_empty() { Ok(()) } else { Err(EncodeError::NotAllPulled { encoder: Concepts::NAME, names }) }
+}
+
+/// The side of clips alone, in the space of `text`.
+///
+/// # Errors
+/// As [`joint`].
+pub fn joint_clips(name: &str, text: &dyn TextEncoder, options: &EncoderOptions) -> Result<Box<dyn ClipEncoder>> {
+    match name {
+        Concepts::NAME => {
+            check_pulled(name, options)?;
+            Ok(Box::new(Concepts::new(text, options)?))
+        }
+        "clip" => visual::open("clip", options),
+        _ => Err(EncodeError::NoEncoder { name: name.to_owned(), present: JOINT.join(", ") }),
+    }
+}
+
 /// Both sides of a space by name: `concepts` needs no network that was trained to share one, `clip` is CLIP ViT-B/32.
 ///
 /// # Errors
 /// When there is none of that name, or weights are not here or damaged.
 pub fn joint(name: &str, options: &EncoderOptions) -> Result<Joint> {
-    match name {
-        Concepts::NAME => {
-            let needed = ["i3d", "efficientnet-lite0", "minilm"];
-            let absent = |name: &&str| matches!(options.locate(name), Err(EncodeError::NotPulled { .. }));
-            let names: Vec<&'static str> = needed.into_iter().filter(absent).collect();
-            if !names.is_empty() {
-                return Err(EncodeError::NotAllPulled { encoder: Concepts::NAME, names });
-            }
-            let text = joint_text(name, options)?;
-            let clips = Concepts::new(text.as_ref(), options)?;
-            let names = clips.names()?;
-            Ok(Joint { text, clips: Box::new(clips), names })
-        }
-        "clip" => {
-            let text = joint_text(name, options)?;
-            Ok(Joint { text, clips: visual::open("clip", options)?, names: Names::default() })
-        }
-        _ => Err(EncodeError::NoEncoder { name: name.to_owned(), present: JOINT.join(", ") }),
-    }
+    check_pulled(name, options)?;
+    let text = joint_text(name, options)?;
+    let clips = joint_clips(name, text.as_ref(), options)?;
+    let names = joint_names(name, text.as_ref(), None)?;
+    Ok(Joint { text, clips, names })
 }

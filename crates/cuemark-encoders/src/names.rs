@@ -1,5 +1,8 @@
 //! The names that rows of a space are made of, and taking a row apart into them again.
 
+use cuemark_core::digest::hex;
+use sha2::{Digest as _, Sha256};
+
 /// Rounds in which the weights of the names found so far are brought into balance.
 const ROUNDS: usize = 20;
 /// What is left of a row is not worth another name when no name explains more of it than this share of its length.
@@ -40,6 +43,32 @@ impl Names {
     /// Every vector, in the order of the networks' outputs.
     pub fn vectors(&self) -> impl Iterator<Item = &[f32]> {
         self.vectors.iter().map(Vec::as_slice)
+    }
+
+    /// The name whose vector is nearest to one of length 1, and the cosine between them; `None` without names.
+    pub fn nearest(&self, vector: &[f32]) -> Option<(&'static str, f32)> {
+        let cosines = self.vectors.iter().map(|name| dot(name, vector));
+        self.names.iter().copied().zip(cosines).max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// The vectors as bytes that [`Names::from_bytes`] reads: which names they are of and how wide, then their numbers.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let width = self.vectors.first().map_or(0, Vec::len);
+        let mut bytes = heading(&self.names, width).into_bytes();
+        bytes.extend(self.vectors.iter().flatten().flat_map(|number| number.to_le_bytes()));
+        bytes
+    }
+
+    /// What [`Names::to_bytes`] wrote of these very names; `None` of others, and of what is cut short.
+    pub(crate) fn from_bytes(names: &[&'static str], width: usize, bytes: &[u8]) -> Option<Self> {
+        let numbers = bytes.strip_prefix(heading(names, width).as_bytes())?;
+        if width == 0 || numbers.len() != names.len() * width * size_of::<f32>() {
+            return None;
+        }
+        let number = |four: &[u8]| Some(f32::from_le_bytes(four.try_into().ok()?)).filter(|number| number.is_finite());
+        let rows = numbers.chunks_exact(width * size_of::<f32>());
+        let vectors = rows.map(|row| row.chunks_exact(size_of::<f32>()).map(number).collect::<Option<Vec<f32>>>());
+        Some(Self { names: names.to_vec(), vectors: vectors.collect::<Option<_>>()? })
     }
 
     /// How many there are.
@@ -88,6 +117,12 @@ impl Names {
     }
 }
 
+/// What the vectors of names are written under.
+fn heading(names: &[&str], width: usize) -> String {
+    let sum = hex(&Sha256::digest(names.join("\n")));
+    format!("cuemark names 1, {} of {width}, {sum}\n", names.len())
+}
+
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
@@ -122,6 +157,21 @@ mod tests {
         let parts = names.take_apart(&row, 3);
         assert_eq!((parts[0].name, parts[1].name), ("dog", "car"), "{parts:?}");
         assert!((parts[0].weight - 0.6).abs() < 0.02 && (parts[1].weight - 0.3).abs() < 0.02, "{parts:?}");
+    }
+
+    #[test]
+    fn names_are_read_as_they_were_written_and_those_of_others_are_not() {
+        let names = names();
+        let bytes = names.to_bytes();
+        let read = Names::from_bytes(&names.names, 3, &bytes).unwrap();
+        assert_eq!((read.names, read.vectors), (names.names.clone(), names.vectors.clone()));
+        assert!(Names::from_bytes(&["dog", "puppy", "bus"], 3, &bytes).is_none(), "other names");
+        assert!(Names::from_bytes(&names.names, 4, &bytes).is_none(), "another width");
+        assert!(Names::from_bytes(&names.names, 3, &bytes[..bytes.len() - 1]).is_none(), "cut short");
+        let mut wild = bytes;
+        let last = wild.len() - 4;
+        wild[last..].copy_from_slice(&f32::NAN.to_le_bytes());
+        assert!(Names::from_bytes(&names.names, 3, &wild).is_none(), "no number");
     }
 
     #[test]

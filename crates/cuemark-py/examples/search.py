@@ -8,10 +8,11 @@ import cuemark
 def main(path: str, sentence: str) -> None:
     index = cuemark.Index(path)
     answers = index.search(sentence, top=5)
-    print(f"{len(answers)} good answers in {len(index)} videos; the best has probability {answers.best_probability}")
+    print(f"{len(answers)} good answers in {len(index)} videos")
     for answer in answers:
         why = ", ".join(f"{word} {share:.0%}" for word, share in answer.words.items())
-        print(f"{answer.video} {answer.start:.1f} – {answer.end:.1f} s, {answer.probability:.0%} likely ({why})")
+        how = f"{answer.probability:.0%} likely" if answers.calibrated else answer.strength
+        print(f"{answer.video} {answer.start:.1f} – {answer.end:.1f} s, {how} ({why})")
 
 
 if __name__ == "__main__":

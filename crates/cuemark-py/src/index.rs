@@ -214,10 +214,22 @@ impl Answers {
         self.found.best_probability
     }
 
+    /// Whether probabilities were fitted to answers with known truth; where they were not, they only put answers in order.
+    #[getter]
+    fn calibrated(&self) -> bool {
+        self.found.calibrated
+    }
+
     /// Words of the question that mean nothing to the encoder.
     #[getter]
     fn unknown_words(&self) -> Vec<String> {
         self.found.unknown_words.clone()
+    }
+
+    /// Words that nothing the encoder recognises comes near, each with what comes nearest: by sight it cannot be asked for them.
+    #[getter]
+    fn unseen(&self) -> IndexMap<String, String> {
+        self.found.unseen.iter().map(|unseen| (unseen.word.clone(), unseen.nearest.clone())).collect()
     }
 
     /// What `cuemark search --json` prints.
@@ -301,6 +313,12 @@ impl Answer {
         self.inner.probability
     }
 
+    /// How strong it is, in a word: `strong`, `fair` or `weak`. All that can be said where `Answers.calibrated` is false.
+    #[getter]
+    fn strength(&self) -> &'static str {
+        self.inner.strength()
+    }
+
     /// The cosine between question and moment, less what is not wanted.
     #[getter]
     fn score(&self) -> f64 {
@@ -336,6 +354,6 @@ impl Answer {
     fn __repr__(&self) -> String {
         let answer = &self.inner;
         let (start, end) = (answer.start, answer.end);
-        format!("<cuemark.Answer {} [{start}, {end}] s, probability {:.2}>", answer.video, answer.probability)
+        format!("<cuemark.Answer {} [{start}, {end}] s, {}>", answer.video, answer.strength())
     }
 }

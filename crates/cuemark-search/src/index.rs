@@ -186,21 +186,26 @@ impl Index {
 
     /// The embedding of a sentence, remembered.
     pub(crate) fn sentence(&self, text: &str) -> Result<Embedding> {
-        if let Some(known) = self.sentences.lock().unwrap_or_else(PoisonError::into_inner).get(text) {
-            return Ok(known.clone());
-        }
-        let Some(embedding) = self.encoder.sentences(&[text])?.pop() else {
-            return Err(SearchError::Question {
-                problem: "the question is empty".to_owned(),
-                advice: "ask in a sentence".into(),
-            });
-        };
+        self.sentences(&[text])?.pop().ok_or_else(|| SearchError::Question {
+            problem: "the question is empty".to_owned(),
+            advice: "ask in a sentence".into(),
+        })
+    }
+
+    /// The embeddings of sentences in their order, remembered; those that are new are encoded together.
+    pub(crate) fn sentences(&self, texts: &[&str]) -> Result<Vec<Embedding>> {
+        let known = |text: &&str| self.sentences.lock().unwrap_or_else(PoisonError::into_inner).get(*text).cloned();
+        let found: Vec<Option<Embedding>> = texts.iter().map(known).collect();
+        let new: Vec<&str> =
+            texts.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(text, _)| *text).collect();
+        let encoded = if new.is_empty() { Vec::new() } else { self.encoder.sentences(&new)? };
         let mut sentences = self.sentences.lock().unwrap_or_else(PoisonError::into_inner);
-        if sentences.len() >= REMEMBERED {
+        if sentences.len() + new.len() > REMEMBERED {
             sentences.clear();
         }
-        sentences.insert(text.to_owned(), embedding.clone());
-        Ok(embedding)
+        sentences.extend(new.iter().map(|text| (*text).to_owned()).zip(encoded.iter().cloned()));
+        let mut encoded = encoded.into_iter();
+        Ok(found.into_iter().filter_map(|known| known.or_else(|| encoded.next())).collect())
     }
 
     /// The embedding of the indexed moment that overlaps `moment` most.

@@ -13,6 +13,7 @@ mod embedding;
 pub mod encoder;
 pub mod engine;
 mod error;
+mod films_quality;
 mod filter;
 mod index;
 mod kept;
@@ -26,16 +27,17 @@ mod words;
 pub use adding::{AddOptions, Added, AddedVideo, Became};
 pub use answer::{
     Answer, Answers, Because, Calibration, MatchedConcept, MatchedWord, Question, Reliability, ReliabilityBin,
-    RightMoments, STRIP, Stages, fit_calibration,
+    RightMoments, STRIP, Stages, UnseenWord, fit_calibration,
 };
 pub use cuemark_media::Partial;
 pub use embedding::{Embedding, dot};
-pub use encoder::{EmbeddedVideo, Encoder};
+pub use encoder::{EmbeddedVideo, Encoder, NearestName};
 pub use engine::{
     CollectionLayout, Compacted, Effort, Engine, EngineUrl, Fault, Hit, Lost, Moment, Nearest, Salvaged, Settling,
     Status, VectorIndex, salvage,
 };
 pub use error::{Result, SearchError};
+pub use films_quality::{FilmShares, FilmsQuality, HalfRefusing, Refusing, fit_cut};
 pub use filter::Filter;
 pub use index::{Index, Marking, Verified};
 pub use kept::KeptFile;

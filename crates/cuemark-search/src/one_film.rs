@@ -122,6 +122,8 @@ impl Index {
         let earlier = known.by_id.get(&id);
         let became = if earlier.is_some() { Became::Changed } else { Became::New };
         let tags = tags(options, earlier);
+        // What is not here for one film is not here for any.
+        self.encoder().prepare().map_err(OfOne::Index)?;
         let (lines, mut tracks) = read_lines(&self.readings(path), path, progress)?;
         let embedded = match self.encoder().video(&id, Some(path), progress) {
             Ok(embedded) => embedded,

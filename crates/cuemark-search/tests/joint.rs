@@ -157,6 +157,9 @@ fn concepts_find_real_films_by_what_is_done_in_them_and_say_what_they_recognised
     assert_eq!(best.video.as_str(), "mmaction2_demo");
     assert_eq!(best.concepts[0].concept, "arm wrestling", "{:?}", best.concepts);
     assert!(present.good > 0 && best.probability > 0.5, "{best:?}");
+    let asked = index.answer(&Question::new("a giraffe in a yellow hat plays the piano")).unwrap();
+    let unseen: Vec<&str> = asked.unseen.iter().map(|unseen| unseen.word.as_str()).collect();
+    assert_eq!(unseen, ["giraffe", "yellow"], "hats and pianos have names: {:?}", asked.unseen);
     let absent = index.answer(&Question::new("a dentist pulls a tooth")).unwrap();
     assert_eq!(absent.good, 0, "{:?}", absent.moments[0]);
 }

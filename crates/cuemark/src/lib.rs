@@ -96,9 +96,9 @@ pub use score::{Score, Scored, Took};
 pub use scoring::{CheckedScoring, ScoredLists, Scoring};
 pub use search::{
     AddVideos, AddedVideos, Ask, Asking, CalibrateIndex, CalibratedIndex, CompactIndex, CompactedIndex, CreateIndex,
-    CreatedIndex, DescribeIndex, DescribedIndex, FindInFilm, Found, FoundBecause, FoundConcept, FoundMoment, FoundWord,
-    IndexPlace, JudgedFile, Judgement, Judgements, RemoveVideos, RemovedVideos, SalvageIndex, Shown, Verdict,
-    VerifiedIndex, VerifyIndex, Videos, parse_moment, parse_span,
+    CreatedIndex, DescribeIndex, DescribedIndex, FindInFilm, Found, FoundBecause, FoundConcept, FoundMoment,
+    FoundUnseen, FoundWord, IndexPlace, JudgedFile, Judgement, Judgements, RemoveVideos, RemovedVideos, SalvageIndex,
+    Shown, Verdict, VerifiedIndex, VerifyIndex, Videos, parse_moment, parse_span,
 };
 pub use similarity::SimilarityBy;
 pub use study::{FillCell, RanStudy, RunStudy, Study, StudySettings, WrittenStudy};

@@ -3,9 +3,9 @@
 use camino::Utf8PathBuf;
 use cuemark::FindInFilm;
 
-use super::search::{Taking, play_or_cut, text};
+use super::search::{Taking, play_or_cut, say_what_is_not_understood, text};
 use crate::input::Force;
-use crate::output::{self, Outcome, Print};
+use crate::output::{Outcome, Print};
 use crate::progress::watched;
 
 /// Find the moments of one film that a sentence describes, without an index to name.
@@ -33,9 +33,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         args.force.overwrite().check(out)?;
     }
     let found = watched("reading the film", |progress| args.find.run(progress))?;
-    if !found.unknown_words.is_empty() {
-        output::say(&format!("note: the encoder does not know: {}", found.unknown_words.join(", ")));
-    }
+    say_what_is_not_understood(&found);
     if let Some(best) = found.answers.first() {
         let (play, clip, overwrite) = (args.open, args.clip.as_deref(), args.force.overwrite());
         play_or_cut(best, &Taking { play, clip, overwrite })?;

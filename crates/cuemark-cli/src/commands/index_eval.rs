@@ -5,8 +5,9 @@ use cuemark::{IndexPlace, JudgedFile};
 use cuemark_core::Truth;
 use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::Source;
-use cuemark_search::{EngineUrl, Quality, QualityOptions, Reliability};
+use cuemark_search::{EngineUrl, FilmShares, FilmsQuality, Quality, QualityOptions, Refusing, Reliability};
 use cuemark_world::WorldLog;
+use serde::Serialize;
 
 use crate::output::{self, Outcome, Print, percent, thousands};
 use crate::progress::watched;
@@ -37,11 +38,23 @@ pub(crate) struct Args {
     /// The overlap from which an answer counts for NDCG.
     #[arg(long, value_name = "IOU", default_value_t = 0.5)]
     iou: f64,
+    /// Questions that nothing in the index answers, a line each: how many of them are refused, and how many would be by a cut that
+    /// is fitted on half of the films and measured on the others.
+    #[arg(long, value_name = "FILE")]
+    absent: Option<Utf8PathBuf>,
     /// Videos of the first of two stages; may be repeated.
     #[arg(long, value_name = "VIDEOS", default_values_t = [10, 50, 200])]
     two_stage: Vec<usize>,
     #[command(flatten)]
     print: Print,
+}
+
+/// What was measured.
+#[derive(Serialize)]
+struct Measured {
+    #[serde(flatten)]
+    quality: Quality,
+    films: FilmsQuality,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -61,7 +74,51 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     if quality.queries == 0 {
         anyhow::bail!("{name}: no query has a right answer among the videos of the index");
     }
-    args.print.result(&quality, || text(&quality, &options))
+    let absent = args.absent.as_deref().map(lines).transpose()?.unwrap_or_default();
+    let films = watched("asking", |progress| FilmsQuality::of(&index, &truths, &absent, progress))?;
+    let measured = Measured { quality, films };
+    args.print.result(&measured, || format!("{}\n\n{}", text(&measured.quality, &options), films_text(&measured.films)))
+}
+
+/// The lines of a file that are not empty.
+fn lines(path: &Utf8Path) -> anyhow::Result<Vec<String>> {
+    let text = Source::new(path).text()?;
+    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
+}
+
+fn films_text(films: &FilmsQuality) -> String {
+    let row = |about: &str, shares: &FilmShares| {
+        let FilmShares { film_first, film_in_five, stretch_first, stretch_in_film, answered, .. } = *shares;
+        let shown = [film_first, film_in_five, stretch_first, stretch_in_film, answered].map(percent);
+        [vec![about.to_owned(), thousands(shares.queries)], shown.to_vec()].concat()
+    };
+    let chance = |about: &str, shares: &FilmShares| {
+        let [first, five] = [shares.film_first_by_chance, shares.film_in_five_by_chance].map(percent);
+        let rest = vec![String::new(); 3];
+        [vec![format!("  {about}, by chance"), String::new(), first, five], rest].concat()
+    };
+    let mut rows = Vec::new();
+    for (about, shares) in [("whole films", &films.whole), ("parts of films", &films.part)] {
+        if shares.queries > 0 {
+            rows.extend([row(about, shares), chance(about, shares)]);
+        }
+    }
+    let header = ["questions about", "", "film first", "in five", "stretch first", "in its film", "answered"];
+    let mut text = output::table(&header, &rows);
+    if let Some(Refusing { queries, refused, halves }) = &films.refusing {
+        text += &format!("\n\n{} questions without an answer: {} % refused", thousands(*queries), percent(*refused));
+        for half in halves {
+            text += &format!(
+                "\na cut of {:.3} from one half: of the other, {} % of {} are answered, {} % of {} refused",
+                half.cut,
+                percent(half.answered),
+                half.queries,
+                percent(half.refused),
+                half.absent
+            );
+        }
+    }
+    text
 }
 
 /// What people said of the answers of this index, one query for each question.

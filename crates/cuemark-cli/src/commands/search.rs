@@ -48,9 +48,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         args.force.overwrite().check(out)?;
     }
     let found = watched("searching", |progress| args.ask.run(progress))?;
-    if !found.unknown_words.is_empty() {
-        output::say(&format!("note: the encoder does not know: {}", found.unknown_words.join(", ")));
-    }
+    say_what_is_not_understood(&found);
     if let Some(best) = found.answers.first() {
         let (play, clip, overwrite) = (args.open, args.clip.as_deref(), args.force.overwrite());
         play_or_cut(best, &Taking { play, clip, overwrite })?;
@@ -59,15 +57,32 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     args.print.result(&found, || text(&found))
 }
 
+/// Words of the question that answers can have nothing to do with.
+pub(super) fn say_what_is_not_understood(found: &Found) {
+    if !found.unknown_words.is_empty() {
+        output::say(&format!("note: the encoder does not know: {}", found.unknown_words.join(", ")));
+    }
+    if !found.unseen.is_empty() {
+        output::say(&format!("note: cannot see {}", unseen(found)));
+    }
+}
+
+/// `can (nearest: milk can), yellow (nearest: lemon)`
+fn unseen(found: &Found) -> String {
+    let word = |unseen: &cuemark::FoundUnseen| format!("{} (nearest: {})", printable(&unseen.word), unseen.nearest);
+    found.unseen.iter().map(word).collect::<Vec<_>>().join(", ")
+}
+
 pub(super) fn text(found: &Found) -> String {
     match (found.answers.is_empty(), found.best_probability) {
         (true, None) => "nothing there to be found".to_owned(),
-        (true, Some(best)) => {
+        (true, Some(best)) if found.calibrated => {
             format!("nothing good enough: the best of it has probability {best:.2} (`--least 0` shows it)")
         }
+        (true, Some(_)) => "nothing good enough (`--least 0` shows what is nearest)".to_owned(),
         (false, _) => {
             let reasons = reasons(&found.answers);
-            let table = table(&found.answers);
+            let table = table(found);
             if reasons.is_empty() { table } else { format!("{}\n{}", table.trim_end(), reasons.join("\n")) }
         }
     }
@@ -87,7 +102,9 @@ fn reasons(answers: &[FoundMoment]) -> Vec<String> {
     lines
 }
 
-fn table(answers: &[FoundMoment]) -> String {
+/// Where nobody fitted the probabilities, the table says how strong an answer is and not how likely.
+fn table(found: &Found) -> String {
+    let answers = &found.answers;
     let part = |name: &str, share: f64| format!("{name} {:.0} %", 100.0 * share);
     let row = |answer: &FoundMoment| {
         let words: Vec<String> = answer.words.iter().take(3).map(|word| part(&word.word, word.share)).collect();
@@ -95,12 +112,17 @@ fn table(answers: &[FoundMoment]) -> String {
         vec![
             printable(&answer.video).into_owned(),
             format!("{} – {}", clock(answer.start), clock(answer.end)),
-            format!("{:.0} %", 100.0 * answer.probability),
+            if found.calibrated {
+                format!("{:.0} %", 100.0 * answer.probability)
+            } else {
+                answer.strength().to_owned()
+            },
             words.join(", "),
             seen.join(", "),
         ]
     };
-    let mut header = vec!["video", "moment", "likely", "because of", "recognised"];
+    let mut header =
+        vec!["video", "moment", if found.calibrated { "likely" } else { "match" }, "because of", "recognised"];
     let mut rows: Vec<Vec<String>> = answers.iter().map(row).collect();
     // Encoders that recognise nothing by name have nothing to say in the last column.
     if answers.iter().all(|answer| answer.concepts.is_empty()) {
@@ -126,7 +148,7 @@ fn write_clips(args: &Args, found: &Found, best: &FoundMoment) -> anyhow::Result
             text: found.query.clone().unwrap_or_default(),
             video: answer.video.as_str().into(),
             span: Span::new(answer.start, answer.end)?,
-            score: Some(answer.probability),
+            score: found.calibrated.then_some(answer.probability),
         })
     };
     let write = |out: &Utf8PathBuf, format, answers: Vec<&FoundMoment>| -> anyhow::Result<()> {
@@ -177,6 +199,52 @@ pub(super) struct Taking<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn found(calibrated: bool, probabilities: &[f64]) -> Found {
+        let answer = |probability: &f64| FoundMoment {
+            video: "a".to_owned(),
+            start: 2.0,
+            end: 4.0,
+            span: [2.0, 4.0],
+            duration: 9.0,
+            probability: *probability,
+            score: 0.5,
+            words: Vec::new(),
+            concepts: Vec::new(),
+            because: Vec::new(),
+            playable: false,
+            path: None,
+            partial: None,
+        };
+        Found {
+            query: None,
+            answers: probabilities.iter().map(answer).collect(),
+            good: probabilities.len(),
+            below_least: 1,
+            best_probability: Some(0.37),
+            calibrated,
+            unknown_words: Vec::new(),
+            unseen: vec![cuemark::FoundUnseen { word: "yellow".to_owned(), nearest: "lemon".to_owned() }],
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_named_with_what_comes_nearest() {
+        assert_eq!(unseen(&found(false, &[0.3])), "yellow (nearest: lemon)");
+    }
+
+    #[test]
+    fn a_curve_that_nobody_fitted_says_nothing_in_percent() {
+        let (guess, nothing) = (text(&found(false, &[0.73, 0.3, 0.12])), text(&found(false, &[])));
+        for said in [&guess, &nothing] {
+            let digits = ["%", "likely", "probab", "0.37", "73", "30", "12"];
+            assert!(!digits.iter().any(|told| said.contains(told)), "{said}");
+        }
+        let strong = ["strong", "fair", "weak"].map(|word| guess.find(word).unwrap());
+        assert!(strong.is_sorted(), "{guess}");
+        let (fitted, nothing) = (text(&found(true, &[0.73])), text(&found(true, &[])));
+        assert!(fitted.contains("likely") && fitted.contains("73 %") && nothing.contains("0.37"), "{fitted} {nothing}");
+    }
 
     #[test]
     fn clocks_carry_over() {

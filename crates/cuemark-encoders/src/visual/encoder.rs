@@ -49,6 +49,15 @@ impl EncoderOptions {
         }
     }
 
+    /// The same by the names and sizes of their files: nothing is read.
+    pub(crate) fn find(&self, name: &str) -> Result<WeightsFolder> {
+        let card = weights::find(name)?;
+        match &self.cache {
+            Some(cache) => cache.locate(card),
+            None => Cache::of_user()?.locate(card),
+        }
+    }
+
     /// An encoder's own sampling with what was asked for.
     pub(crate) fn sampling(&self, own: Sampling) -> Result<Sampling> {
         let frames = self.frames.unwrap_or(own.frames);

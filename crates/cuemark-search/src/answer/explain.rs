@@ -5,13 +5,18 @@ use cuemark_text::words_of;
 use crate::{Embedding, Index, Result};
 
 /// The most words of a question that are looked at.
-const MOST_WORDS: usize = 12;
+pub(super) const MOST_WORDS: usize = 12;
 
 /// Words that a sentence needs and that describe nothing.
 const FILLERS: [&str; 24] = [
     "a", "an", "the", "is", "are", "was", "and", "or", "of", "to", "in", "on", "at", "it", "its", "by", "for", "with",
     "that", "this", "there", "then", "while", "as",
 ];
+
+/// Whether a word describes nothing.
+pub(super) fn is_filler(word: &str) -> bool {
+    FILLERS.contains(&word)
+}
 
 /// A word of the question and what it does for one answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,22 +56,21 @@ impl Explainer {
     pub(crate) fn new(index: &Index, text: &str) -> Result<Self> {
         let words = words_of(text);
         let unknown: Vec<String> = words.iter().filter(|word| !index.encoder().knows(word)).cloned().collect();
-        let mut without = Vec::new();
-        let telling = |word: &String| !FILLERS.contains(&word.as_str()) && !unknown.contains(word);
+        let telling = |word: &String| !is_filler(word) && !unknown.contains(word);
         let known = words.iter().filter(|word| telling(word)).count();
         let means_nothing = known == 0;
         let understood = known as f64 / (known + unknown.len()).max(1) as f64;
+        let mut taken_out: Vec<(String, String)> = Vec::new();
         if words.len() > 1 {
             for (place, word) in words.iter().enumerate().filter(|(_, word)| telling(word)).take(MOST_WORDS) {
-                let rest: Vec<&str> = words
-                    .iter()
-                    .enumerate()
-                    .filter(|(other, _)| *other != place)
-                    .map(|(_, word)| word.as_str())
-                    .collect();
-                without.push((word.clone(), index.sentence(&rest.join(" "))?));
+                let others = words.iter().enumerate().filter(|(other, _)| *other != place);
+                let rest: Vec<&str> = others.map(|(_, word)| word.as_str()).collect();
+                taken_out.push((word.clone(), rest.join(" ")));
             }
         }
+        let rests: Vec<&str> = taken_out.iter().map(|(_, rest)| rest.as_str()).collect();
+        let embeddings = index.sentences(&rests)?;
+        let without = taken_out.iter().map(|(word, _)| word.clone()).zip(embeddings).collect();
         Ok(Self { whole: Some(index.sentence(text)?), without, unknown, means_nothing, understood })
     }
 

@@ -21,6 +21,7 @@ mod right;
 mod stretch;
 mod syntax;
 mod tracks;
+mod unseen;
 
 use cuemark_core::{Span, VideoId};
 use rustc_hash::FxHashMap;
@@ -35,6 +36,7 @@ pub use question::{Question, Stages};
 pub use reliability::{Reliability, ReliabilityBin};
 pub use right::RightMoments;
 use stretch::AsGood;
+pub use unseen::UnseenWord;
 
 use crate::engine::{Effort, Hit, Nearest, rank};
 use crate::{Embedding, Index, Result, SearchError};
@@ -63,11 +65,21 @@ pub struct Answers {
     pub moments: Vec<Answer>,
     /// Words of the question that mean nothing to the encoder.
     pub unknown_words: Vec<String>,
+    /// Words of the question that nothing the encoder recognises comes near: by sight it cannot be asked for them.
+    pub unseen: Vec<UnseenWord>,
     /// How many of [`Answers::moments`] reach the question's least probability: 0 means that nothing is good enough.
     pub good: usize,
+    /// How the best answer by sight stands beside the best that the question can have: what a cut is held against. `None` where
+    /// nothing is seen.
+    pub standing: Option<f64>,
 }
 
 impl Answers {
+    /// None at all.
+    fn none() -> Self {
+        Self { moments: Vec::new(), unknown_words: Vec::new(), unseen: Vec::new(), good: 0, standing: None }
+    }
+
     /// The answers that reach the question's least probability, best first.
     pub fn likely(&self) -> &[Answer] {
         self.moments.get(..self.good).unwrap_or(&self.moments)
@@ -95,8 +107,8 @@ pub struct Answer {
 
 impl Index {
     /// Answers a question by what is seen.
-    fn answer_seen(&self, question: &Question) -> Result<Answers> {
-        let asked = Asked::new(self, question)?;
+    fn answer_seen(&self, question: &Question, curve: &Calibration) -> Result<Answers> {
+        let asked = Asked::new(self, question, curve)?;
         let candidates = asked.candidates()?;
         let looked_into = LEAST_VIDEOS.max(2 * question.limit);
         let videos = match question.stages {
@@ -124,7 +136,7 @@ impl Index {
     /// Each cell has the best of the shorter moments that cover it, so that one long moment does not hide where in it the
     /// answer lies.
     fn strip_seen(&self, question: &Question, video: &VideoId) -> Result<Vec<f64>> {
-        let asked = Asked::new(self, question)?;
+        let asked = Asked::new(self, question, self.calibration())?;
         let Some(entry) = self.engine().video(video)? else {
             return Err(SearchError::UnknownVideo { video: video.clone() });
         };
@@ -176,10 +188,11 @@ struct Asked<'a> {
     wanted: Embedding,
     unwanted: Vec<Embedding>,
     spread: Spread,
+    curve: &'a Calibration,
 }
 
 impl<'a> Asked<'a> {
-    fn new(index: &'a Index, question: &'a Question) -> Result<Self> {
+    fn new(index: &'a Index, question: &'a Question, curve: &'a Calibration) -> Result<Self> {
         let wanted = match (&question.text, &question.like) {
             (Some(text), None) => index.sentence(text)?,
             (None, Some(moment)) => index.embedding_of(moment)?,
@@ -202,7 +215,7 @@ impl<'a> Asked<'a> {
             }
         }
         let spread = index.background()?.spread(&wanted);
-        Ok(Self { index, question, wanted, unwanted, spread })
+        Ok(Self { index, question, wanted, unwanted, spread, curve })
     }
 
     fn nearest(&self, count: usize, effort: Effort) -> Result<Vec<Hit>> {
@@ -261,7 +274,7 @@ impl<'a> Asked<'a> {
     }
 
     fn probability(&self, score: f32) -> f64 {
-        self.index.calibration().probability(self.spread.surprise(score), f64::from(score))
+        self.curve.probability(self.spread.surprise(score), f64::from(score))
     }
 
     fn finish(&self, hits: Vec<Hit>) -> Result<Answers> {
@@ -282,11 +295,15 @@ impl<'a> Asked<'a> {
             moments.push(Answer { video, span, score, probability, words, concepts, because: Vec::new() });
         }
         // Who asks for everything gets it; otherwise an answer must lie above the cut, too.
-        let admits = |answer: &&Answer| {
-            self.question.least <= 0.0 || self.index.calibration().admits(self.spread.share(answer.score))
-        };
+        let admits =
+            |answer: &&Answer| self.question.least <= 0.0 || self.curve.admits(self.spread.share(answer.score));
         let good = moments.iter().take_while(admits).filter(|answer| answer.probability >= self.question.least).count();
-        Ok(Answers { moments, unknown_words: explainer.unknown, good })
+        let standing = moments.first().map(|best| self.spread.share(best.score));
+        let unseen = match &self.question.text {
+            Some(text) => unseen::unseen(self.index, text)?,
+            None => Vec::new(),
+        };
+        Ok(Answers { moments, unknown_words: explainer.unknown, unseen, good, standing })
     }
 }
 

@@ -3,7 +3,7 @@
 use cuemark_core::{Line, Track, VideoId};
 
 use super::fuse::{fused, of_seen, of_words, probability};
-use super::{Answer, Answers, Question, STRIP};
+use super::{Answer, Answers, Calibration, Question, STRIP};
 use crate::engine::no_words;
 use crate::words::{AskedWord, Forms, Phrase, WordsAsked, is_filler, lemma, tokens};
 use crate::{Index, Passages, Result, SearchError};
@@ -45,22 +45,29 @@ impl Index {
     /// When the question asks nothing, names a video that is not there, asks for words where the engine keeps none, and those of
     /// the encoder and the engine.
     pub fn answer(&self, question: &Question) -> Result<Answers> {
+        self.answer_by(question, self.calibration())
+    }
+
+    /// The same by another curve than the index's own.
+    ///
+    /// # Errors
+    /// As [`Index::answer`].
+    pub fn answer_by(&self, question: &Question, curve: &Calibration) -> Result<Answers> {
         let words = self.answer_words(question)?;
-        let mut answers = match self.seen(question) {
+        let mut answers = match self.seen(question, curve) {
             Ok(seen) => seen,
             // What means nothing to the encoder may have been said all the same.
-            Err(SearchError::Question { .. }) if !words.passages.is_empty() => {
-                Answers { moments: Vec::new(), unknown_words: Vec::new(), good: 0 }
-            }
+            Err(SearchError::Question { .. }) if !words.passages.is_empty() => Answers::none(),
             Err(error) => return Err(error),
         };
         // Where something is said, what every sentence needs is no loss.
         let is_known = |word: &String| words.known.contains(word) || (!words.known.is_empty() && is_filler(word));
         answers.unknown_words.retain(|word| !tokens(word).iter().all(is_known));
+        answers.unseen.retain(|unseen| !tokens(&unseen.word).iter().all(is_known));
         let about_words = question.text.as_deref().is_some_and(has_cue) && !words.passages.is_empty();
         let spoken: Vec<Answer> = words.passages.into_iter().map(of_words).collect();
         let mut seen = Vec::new();
-        for (place, answer) in answers.moments.into_iter().enumerate() {
+        for (place, answer) in std::mem::take(&mut answers.moments).into_iter().enumerate() {
             let mut answer = of_seen(answer);
             if about_words {
                 answer.probability *= SEEN_BESIDE_CUES;
@@ -84,7 +91,7 @@ impl Index {
         }
         moments.truncate(question.limit);
         let good = moments.iter().filter(|answer| answer.probability >= question.least).count();
-        Ok(Answers { moments, good, unknown_words: answers.unknown_words })
+        Ok(Answers { moments, good, ..answers })
     }
 
     /// Where along a video a question scores high: [`STRIP`] probabilities, evenly over the video.
@@ -125,12 +132,12 @@ impl Index {
     }
 
     /// What the pictures answer; nothing where they are not asked.
-    fn seen(&self, question: &Question) -> Result<Answers> {
+    fn seen(&self, question: &Question, curve: &Calibration) -> Result<Answers> {
         let asks_nothing = question.text.is_none() && question.like.is_none();
         if !question.asks(Track::Seen) || (asks_nothing && !question.phrases.is_empty()) {
-            return Ok(Answers { moments: Vec::new(), unknown_words: Vec::new(), good: 0 });
+            return Ok(Answers::none());
         }
-        self.answer_seen(question)
+        self.answer_seen(question, curve)
     }
 
     /// What words answer; nothing where they are not asked.

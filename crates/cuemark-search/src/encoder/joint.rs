@@ -1,21 +1,23 @@
 //! Encoders of pictures and sentences whose space was there before the collection: nothing is trained.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use camino::Utf8Path;
 use cuemark_core::{Advice, ClipLen, Progress, VideoId};
 use cuemark_encoders::extract::extract_video;
 use cuemark_encoders::visual::EncoderOptions;
-use cuemark_encoders::{Concepts, JOINT, Joint, joint};
+use cuemark_encoders::{
+    ClipEncoder, Concepts, JOINT, Joint, Names, TextEncoder, check_pulled, joint_clips, joint_names, joint_text,
+};
 use cuemark_features::{FeatureSource, Features, OpenOptions};
 use cuemark_media::Ffmpeg;
 use cuemark_tensor::Device;
 
 use super::scales::{check_moments, count_moments, moments_of};
 use super::stored::stated_duration;
-use super::{EmbeddedVideo, Encoder};
+use super::{EmbeddedVideo, Encoder, NearestName};
 use crate::answer::MatchedConcept;
-use crate::{Calibration, Embedding, Result, SearchError};
+use crate::{Calibration, Embedding, KeptFile, Result, SearchError};
 
 /// The stream that `cuemark features extract` writes.
 const STREAM: &str = "visual";
@@ -26,17 +28,28 @@ const LEAST_SHARE: f64 = 0.05;
 
 /// A word of so many letters without a vowel is a jumble.
 const JUMBLE: usize = 4;
+/// A word whose embedding is so near to that of a name is taken for it.
+const COVERS: f32 = 0.6;
 /// A longer window must keep this share of a shorter one's height above chance to be taken in its place.
 const KEEPS: f64 = 0.85;
 /// For `concepts`: below this share of what the question's best name scores, nothing is good enough. Six in seven of 39 questions
 /// on 36 films lie above it, half of 50 plausible ones that nothing answers below. The curve itself is still the guess.
 const CONCEPTS_CUT: f64 = 0.535;
 
+/// The file that an index keeps of the names' vectors, so that a question need not wait for them to be encoded.
+pub(crate) const NAMES_FILE: &str = "names";
+
 /// Two published encoders of one space: `concepts` or `clip`. A moment is the mean of its clips.
+///
+/// Questions need the side of sentences only: that of clips, whose networks are much larger, is opened with the first film.
 pub struct JointEncoder {
     name: String,
-    joint: Joint,
-    clip: ClipLen,
+    text: Box<dyn TextEncoder>,
+    /// What rows of clips are made of; none where they are not made of names.
+    names: Names,
+    clips: OnceLock<Box<dyn ClipEncoder>>,
+    /// Of whom the side of clips is, and how it is opened; `None` where it came with the other.
+    unopened: Option<(String, EncoderOptions)>,
     features: Option<Arc<dyn FeatureSource>>,
 }
 
@@ -46,26 +59,47 @@ impl JointEncoder {
         JOINT.contains(&name) || name.split_once(':').is_some_and(|(encoder, _)| JOINT.contains(&encoder))
     }
 
-    /// Opens one by name. `features` is a store that `cuemark features extract` made with the same encoder; what is in it is
-    /// not computed again.
+    /// Opens one by name, its side of sentences: that of clips is only looked for. `features` is a store that `cuemark features
+    /// extract` made with the same encoder; what is in it is not computed again.
     ///
     /// # Errors
-    /// When weights are not on this machine or damaged, or the store was made in another way.
+    /// When weights of either side are not on this machine, those of sentences are damaged, or the store was made in another way.
     pub fn open(name: &str, features: Option<&Utf8Path>, device: &Device) -> Result<Self> {
-        let (encoder, weights) = match name.split_once(':') {
-            Some((encoder, path)) => {
-                let path = Utf8Path::new(path);
-                (encoder, Some(path.canonicalize_utf8().map_err(SearchError::io("find", path))?))
-            }
-            None => (name, None),
-        };
-        let name = weights.as_ref().map_or_else(|| encoder.to_owned(), |path| format!("{encoder}:{path}"));
-        let options = EncoderOptions { device: device.clone(), weights, ..EncoderOptions::default() };
+        let (encoder, options) = understood(name, device)?;
+        check_pulled(&encoder, &options)?;
+        Self::opened(encoder, options, features, None)
+    }
+
+    /// The same for an index that is there already, which may keep the names' vectors; weights of clips need not be here before a
+    /// film is added.
+    ///
+    /// # Errors
+    /// When weights of sentences are not on this machine or damaged, or the store was made in another way.
+    pub(crate) fn open_kept(
+        name: &str,
+        features: Option<&Utf8Path>,
+        device: &Device,
+        names: Option<&[u8]>,
+    ) -> Result<Self> {
+        let (encoder, options) = understood(name, device)?;
+        Self::opened(encoder, options, features, names)
+    }
+
+    fn opened(
+        encoder: String,
+        options: EncoderOptions,
+        features: Option<&Utf8Path>,
+        names: Option<&[u8]>,
+    ) -> Result<Self> {
+        let name = options.weights.as_ref().map_or_else(|| encoder.clone(), |path| format!("{encoder}:{path}"));
         let features = match features {
             Some(store) => Some(cuemark_features::open(store, &OpenOptions::default())?),
             None => None,
         };
-        Self::new(name, joint(encoder, &options)?, features)
+        let text = joint_text(&encoder, &options)?;
+        let names = joint_names(&encoder, text.as_ref(), names)?;
+        let unopened = Some((encoder, options));
+        Self { name, text, names, clips: OnceLock::new(), unopened, features }.checked()
     }
 
     /// Two encoders of one's own, called `name` in the manifest.
@@ -73,32 +107,51 @@ impl JointEncoder {
     /// # Errors
     /// When their vectors differ in width, or the store was made in another way.
     pub fn new(name: String, joint: Joint, features: Option<Arc<dyn FeatureSource>>) -> Result<Self> {
-        let (text, clips) = (joint.text.width(), joint.clips.width());
-        if text != clips {
+        let Joint { text, clips, names } = joint;
+        let this = Self { name, text, names, clips: clips.into(), unopened: None, features };
+        this.clips()?;
+        this.checked()
+    }
+
+    /// With a store that was made by it, or none.
+    fn checked(self) -> Result<Self> {
+        let Some(source) = &self.features else { return Ok(self) };
+        let origin = source.origin(STREAM)?;
+        let mine = self.clips()?.recipe();
+        let same = |stored: &&cuemark_features::Recipe| {
+            (&stored.extractor, &stored.weights, stored.width) == (&mine.extractor, &mine.weights, mine.width)
+        };
+        if origin.recipe.filter(same).is_none() {
             return Err(SearchError::Encoder {
-                encoder: name,
-                problem: format!("sentences have {text} numbers and clips {clips}"),
-                advice: "are both sides from one release of the model?".into(),
+                problem: format!("`{}` was not made by it", origin.path),
+                encoder: self.name,
+                advice: Advice::say("make the store with ")
+                    .run("features extract")
+                    .and(" and the same encoder and weights"),
             });
         }
-        if let Some(source) = &features {
-            let origin = source.origin(STREAM)?;
-            let mine = joint.clips.recipe();
-            let same = |stored: &&cuemark_features::Recipe| {
-                (&stored.extractor, &stored.weights, stored.width) == (&mine.extractor, &mine.weights, mine.width)
-            };
-            if origin.recipe.filter(same).is_none() {
-                return Err(SearchError::Encoder {
-                    problem: format!("`{}` was not made by it", origin.path),
-                    encoder: name,
-                    advice: Advice::say("make the store with ")
-                        .run("features extract")
-                        .and(" and the same encoder and weights"),
-                });
+        Ok(self)
+    }
+
+    /// The side of clips, opened where that was put off.
+    fn clips(&self) -> Result<&dyn ClipEncoder> {
+        let clips = match (self.clips.get(), &self.unopened) {
+            (Some(open), _) => open,
+            (None, Some((encoder, options))) => {
+                let clips = joint_clips(encoder, self.text.as_ref(), options)?;
+                self.clips.get_or_init(|| clips)
             }
+            (None, None) => return Err(self.unlike(0)),
+        };
+        if clips.width() == self.text.width() { Ok(clips.as_ref()) } else { Err(self.unlike(clips.width())) }
+    }
+
+    fn unlike(&self, clips: usize) -> SearchError {
+        SearchError::Encoder {
+            encoder: self.name.clone(),
+            problem: format!("sentences have {} numbers and clips {clips}", self.text.width()),
+            advice: "are both sides from one release of the model?".into(),
         }
-        let clip = joint.clips.sampling().clip_len()?;
-        Ok(Self { name, joint, clip, features })
     }
 
     fn stored(&self, id: &VideoId) -> Result<Option<(Features, ClipLen)>> {
@@ -112,13 +165,25 @@ impl JointEncoder {
     }
 }
 
+/// The encoder that `name` begins with, and how to open it.
+fn understood(name: &str, device: &Device) -> Result<(String, EncoderOptions)> {
+    let (encoder, weights) = match name.split_once(':') {
+        Some((encoder, path)) => {
+            let path = Utf8Path::new(path);
+            (encoder, Some(path.canonicalize_utf8().map_err(SearchError::io("find", path))?))
+        }
+        None => (name, None),
+    };
+    Ok((encoder.to_owned(), EncoderOptions { device: device.clone(), weights, ..EncoderOptions::default() }))
+}
+
 impl Encoder for JointEncoder {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn width(&self) -> usize {
-        self.joint.text.width()
+        self.text.width()
     }
 
     fn sentences(&self, sentences: &[&str]) -> Result<Vec<Embedding>> {
@@ -128,7 +193,18 @@ impl Encoder for JointEncoder {
                 advice: "say it in other words".into(),
             })
         };
-        self.joint.text.encode(sentences)?.into_iter().zip(sentences).map(unit).collect()
+        self.text.encode(sentences)?.into_iter().zip(sentences).map(unit).collect()
+    }
+
+    fn prepare(&self) -> Result<()> {
+        self.clips().map(|_| ())
+    }
+
+    fn keeps(&self) -> Result<Vec<KeptFile>> {
+        if self.names.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(vec![KeptFile { name: NAMES_FILE.to_owned(), bytes: self.names.to_bytes() }])
     }
 
     fn video(&self, id: &VideoId, file: Option<&Utf8Path>, progress: &Progress) -> Result<EmbeddedVideo> {
@@ -138,8 +214,10 @@ impl Encoder for JointEncoder {
                 (features, clip, duration, None)
             }
             (None, Some(file)) => {
-                let extracted = extract_video(&Ffmpeg::on_path(), file, self.joint.clips.as_ref(), progress)?;
-                (extracted.features, self.clip, extracted.decoded.duration(), extracted.decoded.partial())
+                let clips = self.clips()?;
+                let extracted = extract_video(&Ffmpeg::on_path(), file, clips, progress)?;
+                let clip = clips.sampling().clip_len()?;
+                (extracted.features, clip, extracted.decoded.duration(), extracted.decoded.partial())
             }
             (None, None) => {
                 return Err(SearchError::Encoder {
@@ -156,7 +234,7 @@ impl Encoder for JointEncoder {
     }
 
     fn concepts(&self, query: &Embedding, moment: &Embedding) -> Vec<MatchedConcept> {
-        let parts = self.joint.names.take_apart(moment.numbers(), PARTS);
+        let parts = self.names.take_apart(moment.numbers(), PARTS);
         let speaks =
             parts.iter().map(|part| f64::from(part.weight * crate::dot(part.vector, query.numbers())).max(0.0));
         let speaks: Vec<f64> = speaks.collect();
@@ -187,11 +265,19 @@ impl Encoder for JointEncoder {
         Ok((self.name == Concepts::NAME).then_some(cut))
     }
 
+    fn names_nothing(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    fn nearest_name(&self, word: &Embedding) -> Option<NearestName> {
+        let (name, cosine) = self.names.nearest(word.numbers())?;
+        Some(NearestName { name: name.to_owned(), covers: cosine >= COVERS })
+    }
+
     /// One moment for every name, as if nothing else were recognised in it: what there is to be seen in the world, as far as
     /// the names reach.
     fn background(&self) -> Option<Vec<Embedding>> {
-        let all: Vec<Embedding> =
-            self.joint.names.vectors().filter_map(|vector| Embedding::unit(vector.to_vec())).collect();
+        let all: Vec<Embedding> = self.names.vectors().filter_map(|vector| Embedding::unit(vector.to_vec())).collect();
         (!all.is_empty()).then_some(all)
     }
 }

@@ -52,6 +52,14 @@ pub trait Encoder: Send + Sync {
     /// When the video cannot be decoded or has no features, those of the model, and when the work was stopped.
     fn video(&self, id: &VideoId, file: Option<&Utf8Path>, progress: &Progress) -> Result<EmbeddedVideo>;
 
+    /// Opens what looking at films takes, where that was put off: questions need less. Does nothing the second time.
+    ///
+    /// # Errors
+    /// When it is not on this machine or damaged.
+    fn prepare(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Whether a word (lower case) means anything to it.
     fn knows(&self, _word: &str) -> bool {
         true
@@ -61,6 +69,16 @@ pub trait Encoder: Send + Sync {
     /// encoder recognises nothing by name.
     fn concepts(&self, _query: &Embedding, _moment: &Embedding) -> Vec<MatchedConcept> {
         Vec::new()
+    }
+
+    /// Whether it recognises nothing by name.
+    fn names_nothing(&self) -> bool {
+        true
+    }
+
+    /// What comes nearest to the embedding of a word of all that it recognises; `None` where it recognises nothing by name.
+    fn nearest_name(&self, _word: &Embedding) -> Option<NearestName> {
+        None
     }
 
     /// Moments that stand for all there is, to tell what a question scores by chance; `None` when a sample of the index has
@@ -91,6 +109,15 @@ pub trait Encoder: Send + Sync {
     fn calibration(&self) -> Result<Option<Calibration>> {
         Ok(None)
     }
+}
+
+/// Something that an encoder recognises, beside a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NearestName {
+    /// Its name.
+    pub name: String,
+    /// Whether it is near enough to be what the word says.
+    pub covers: bool,
 }
 
 /// A video as an index keeps it.
@@ -128,7 +155,8 @@ pub fn open(name: &str, features: Option<&Utf8Path>, device: &Device) -> Result<
 }
 
 /// Opens the encoder of an index: what the index keeps of it, checked, or else by its name, as [`open`]. `features` is a store to
-/// look videos up in.
+/// look videos up in. Of an encoder whose sides can be had apart only that of sentences is opened; [`Encoder::prepare`] opens the
+/// other.
 ///
 /// # Errors
 /// As [`open`], and when a file that the index keeps is not what it was.
@@ -139,6 +167,15 @@ pub fn open_kept(
     features: Option<&Utf8Path>,
     device: &Device,
 ) -> Result<Box<dyn Encoder>> {
+    if JointEncoder::is_one(&about.encoder) {
+        let names = match url {
+            // What is damaged there is encoded again; `verify` tells of it.
+            EngineUrl::File(index) => kept::read(&RealDisk, index, &about.kept).unwrap_or_default(),
+            EngineUrl::Milvus { .. } => Vec::new(),
+        };
+        let names = names.iter().find(|file| file.name == joint::NAMES_FILE).map(|file| file.bytes.as_slice());
+        return Ok(Box::new(JointEncoder::open_kept(&about.encoder, features, device, names)?));
+    }
     match url {
         EngineUrl::File(index) if !about.kept.is_empty() => {
             kept::check(&RealDisk, index, &about.kept)?;

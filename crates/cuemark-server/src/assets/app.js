@@ -28,7 +28,9 @@ function say(text, isError = false) {
 // ---- asking
 
 function verdict(body, what) {
-  const unknown = body.unknown_words?.length ? ` · unknown: ${body.unknown_words.join(", ")}` : "";
+  const unseen = (body.unseen ?? []).map(({ word, nearest }) => `${word} (nearest: ${nearest})`);
+  const unknown = (body.unknown_words?.length ? ` · unknown: ${body.unknown_words.join(", ")}` : "")
+    + (unseen.length ? ` · cannot see ${unseen.join(", ")}` : "");
   if (!body.answers.length) return `Nothing there to be found for ${what}${unknown}`;
   if (!body.good) return `Nothing good enough for ${what}${unknown}`;
   const moments = body.good === 1 ? "1 moment" : `${body.good} moments`;

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 /// # fn main() -> cuemark::Result<()> {
 /// let found = Ask::new("films", "two men arm wrestling").run(&Progress::new())?;
 /// for answer in &found.answers {
-///     println!("{} {:.1}-{:.1} s: {:.0} %", answer.video, answer.start, answer.end, 100.0 * answer.probability);
+///     println!("{} {:.1}-{:.1} s: {}", answer.video, answer.start, answer.end, answer.strength());
 /// }
 /// # Ok(()) }
 /// ```

@@ -1,10 +1,14 @@
 //! Answers as everybody reads them: one form for the terminal's JSON, the page and Python.
 
 use cuemark_media::Partial;
-use cuemark_search::{Answer, Answers, Index};
+use cuemark_search::{Answer, Answers, Index, UnseenWord};
 use serde::Serialize;
 
 use crate::Result;
+
+/// From here on an answer is called strong, or fair, where its probability is a guess.
+const STRONG: f64 = 0.5;
+const FAIR: f64 = 0.2;
 
 /// Whether answers below the question's least probability are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +33,13 @@ pub struct Found {
     pub below_least: usize,
     /// The probability of the best, good enough or not.
     pub best_probability: Option<f64>,
+    /// Whether probabilities were fitted to answers with known truth. Where they were not, they put answers in order and say how
+    /// strong one is beside the others, and nobody should call them likely by so many percent.
+    pub calibrated: bool,
     /// Words that mean nothing to the encoder.
     pub unknown_words: Vec<String>,
+    /// Words that nothing the encoder recognises comes near: by sight it cannot be asked for them.
+    pub unseen: Vec<FoundUnseen>,
 }
 
 /// A moment that answers a question.
@@ -64,6 +73,16 @@ pub struct FoundMoment {
     /// What of the video's file could not be read; `null` of a whole film.
     #[cfg_attr(feature = "utoipa", schema(value_type = Option<Object>))]
     pub partial: Option<Partial>,
+}
+
+/// A word that the encoder cannot see, and what comes nearest to it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "utoipa", derive(utoipa::ToSchema))]
+pub struct FoundUnseen {
+    /// As it was asked, in lower case.
+    pub word: String,
+    /// What comes nearest of all that is recognised.
+    pub nearest: String,
 }
 
 /// A word and its share in an answer.
@@ -119,7 +138,9 @@ impl Found {
             good,
             below_least: all.saturating_sub(good),
             best_probability,
+            calibrated: index.manifest().calibration.is_fitted(),
             unknown_words: answers.unknown_words,
+            unseen: answers.unseen.into_iter().map(FoundUnseen::of).collect(),
         })
     }
 
@@ -131,7 +152,22 @@ impl Found {
     }
 }
 
+impl FoundUnseen {
+    fn of(unseen: UnseenWord) -> Self {
+        Self { word: unseen.word, nearest: unseen.nearest }
+    }
+}
+
 impl FoundMoment {
+    /// How strong it is, in a word: all that may be said where probabilities are a guess.
+    pub fn strength(&self) -> &'static str {
+        match self.probability {
+            p if p >= STRONG => "strong",
+            p if p >= FAIR => "fair",
+            _ => "weak",
+        }
+    }
+
     fn of(index: &Index, answer: Answer) -> Result<Self> {
         let entry = index.engine().video(&answer.video)?;
         let duration = entry.as_ref().map_or(0.0, |entry| entry.duration);

@@ -17,7 +17,7 @@ pub use ask::{Ask, Asking, parse_moment, parse_span};
 pub use calibrate::{CalibrateIndex, CalibratedIndex};
 pub use create::{CreateIndex, CreatedIndex};
 pub use find::FindInFilm;
-pub use found::{Found, FoundBecause, FoundConcept, FoundMoment, FoundWord, Shown};
+pub use found::{Found, FoundBecause, FoundConcept, FoundMoment, FoundUnseen, FoundWord, Shown};
 pub use judged::{JudgedFile, Judgement, Judgements, Verdict};
 pub use keep::{
     CompactIndex, CompactedIndex, DescribeIndex, DescribedIndex, RemoveVideos, RemovedVideos, VerifiedIndex,
