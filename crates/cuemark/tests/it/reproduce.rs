@@ -40,7 +40,7 @@ impl Scene {
                 let start = 10 * k + n % 5;
                 json!({ "segment": [start, start + 8], "id": k, "sentence": format!("chop the {} onions", ["red", "white"][k]) })
             };
-            let subset = if n % 3 == 0 { "validation" } else { "training" };
+            let subset = if n.is_multiple_of(3) { "validation" } else { "training" };
             json!({ "duration": 40.0, "subset": subset, "recipe_type": "101", "annotations": [step(0), step(1)] })
         };
         let database: Map<String, Value> = (0..12).map(|n| (format!("video{n:02}"), entry(n))).collect();
