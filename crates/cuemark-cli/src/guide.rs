@@ -7,7 +7,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Score", &["eval", "compare", "report", "convert", "human-ceiling"]),
     ("Search", &["search", "find", "index", "serve", "weights", "demo"]),
     ("Build benchmarks", &["data", "split", "text-bias", "text", "pool", "rank", "world"]),
-    ("Train", &["models", "train", "predict", "bench", "features"]),
+    ("Train", &["models", "train", "predict", "reproduce", "bench", "features"]),
     ("The program itself", &["completions", "man"]),
 ];
 
@@ -94,12 +94,21 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     (
         "text parse",
-        &["text parse --in test.jsonl --out parses.jsonl", "text parse --in test.jsonl --out parses.jsonl.gz"],
+        &[
+            "text parse --in test.jsonl --out parses.jsonl",
+            "text parse --in test.jsonl --roles srl.jsonl --out parses.jsonl",
+        ],
     ),
     ("pool make", &["pool make --in test.jsonl --out pools.jsonl", "pool make --help"]),
     ("pool audit", &["pool audit --in test.jsonl --pools pools.jsonl", "pool audit --help"]),
     ("pool sheet", &["pool sheet --pools pools.jsonl --out sheet.csv", "pool sheet --help"]),
-    ("rank rewrite", &["rank rewrite --in test.jsonl --out rewritten", "rank rewrite --help"]),
+    (
+        "rank rewrite",
+        &[
+            "rank rewrite --in test.jsonl --out rewritten --endpoint https://host/v1 --model NAME",
+            "rank rewrite --in test.jsonl --out rewritten --names names.csv",
+        ],
+    ),
     (
         "rank candidates",
         &[
@@ -137,8 +146,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         &[
             "predict out/mmn-seed0 --split test-iid --out mine.jsonl",
             "predict --baseline bias-mode --truth test.jsonl --train train.jsonl --out blind.csv",
+            "predict --model 2d-tan --checkpoint theirs.pth --config runs/2d-tan/tacos.toml --split test --out mine.jsonl",
         ],
     ),
+    ("reproduce", &["reproduce 2d-tan tacos --check", "reproduce vslnet youcook2 --root youcook2 --features s3d"]),
     ("bench", &["bench --list", "bench overall --quick"]),
     ("features info", &["features info store", "features info store --json"]),
     ("features list", &["features list", "features list --dataset tvr --json"]),

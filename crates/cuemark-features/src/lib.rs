@@ -49,7 +49,7 @@ pub use error::{FeatureError, Result};
 pub use features::{Features, VideoFeatures};
 pub use foreign::{Durations, OpenOptions, open};
 pub use joined::Joined;
-pub use layouts::Layout;
+pub use layouts::{Layout, detect as layout_of};
 pub use normalise::Normalise;
 pub use pca::Pca;
 pub use precision::Precision;

@@ -53,6 +53,12 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// How many videos that a first stage ranks high and that are wrong a training query is given (`data.first_stage`); 0 for
+    /// models that no first stage stands before.
+    fn first_stage_negatives(&self) -> usize {
+        0
+    }
+
     /// The model as one that answers over many videos, if it can.
     fn corpus(&self) -> Option<&dyn Corpus> {
         None

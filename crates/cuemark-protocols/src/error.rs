@@ -46,6 +46,14 @@ pub enum ProtocolError {
         /// What is wrong.
         problem: String,
     },
+    /// A language model behind HTTP that will not talk to us.
+    #[error("{url}: {problem}")]
+    Endpoint {
+        /// Its address.
+        url: String,
+        /// What it says.
+        problem: String,
+    },
     /// Nothing to work on.
     #[error("{what}: there are no moments")]
     NoMoments {
@@ -135,6 +143,10 @@ impl Advise for ProtocolError {
                 Some("this works on one video a query: pools and graded sets have protocols of their own".into())
             }
             Self::Unknown { known, .. } => Some(format!("known: {}", known.join(", ")).into()),
+            Self::Endpoint { .. } => {
+                let advice = Advice::say("check ").setting("endpoint").and(", ").setting("model");
+                Some(advice.and(" and the key in the environment; what was answered is kept"))
+            }
             Self::TooFew { .. } => Some("give more videos, or another share".into()),
             Self::NoSplit { known, .. } if known.is_empty() => None,
             Self::NoSplit { known, .. } => Some(format!("found: {}", known.join(", ")).into()),

@@ -11,6 +11,7 @@
 //!   both ours. No published corpus and no dataset's annotations went into it.
 
 mod error;
+mod labelled_roles;
 mod lemma;
 mod lexicon;
 pub mod names;
@@ -28,6 +29,7 @@ mod vocabulary;
 mod word_vectors;
 
 pub use error::{Result, TextError};
+pub use labelled_roles::{LabelledRoles, RoleReport, read_labelled_roles};
 pub use lemma::{noun_lemma, verb_lemma};
 pub use parse::{Dependency, Parse, ParseFault, Phrase, Role, TaggedToken};
 pub use pos::Pos;

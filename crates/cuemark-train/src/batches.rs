@@ -8,6 +8,7 @@ use cuemark_tensor::{DType, Device, Tensor};
 
 use crate::Result;
 use crate::examples::{Example, Examples};
+use crate::first_stage::FirstNegatives;
 use crate::footage::{Clips, Footage};
 use crate::highlights::joint_targets;
 use crate::nearness::{self, Nearness};
@@ -24,6 +25,8 @@ pub(crate) struct Batches {
     pub(crate) nearness: Option<Arc<dyn Nearness>>,
     /// By truth the videos that answer it, by [`Examples::answering`].
     pub(crate) answering: Vec<Vec<usize>>,
+    /// Where a second stage draws its negatives.
+    pub(crate) first_stage: Option<FirstNegatives>,
     /// What negatives are drawn from, in stages that ask for them.
     pub(crate) candidates: Mutex<Option<Arc<Candidates>>>,
 }
@@ -36,7 +39,11 @@ impl Batches {
         let drawn = candidates.map(|candidates| candidates.draw(&self.examples, examples, rng));
         let examples = drawn.as_ref().map_or(examples, |drawn| drawn.examples.as_slice());
         let (mut videos, of_query) = self.videos_of(examples);
-        let negatives = drawn.as_ref().map(|drawn| drawn.negatives(examples, &mut videos));
+        let negatives = match (&drawn, &self.first_stage) {
+            (Some(drawn), _) => Some(drawn.negatives(examples, &mut videos)),
+            (None, Some(first)) => Some(first.draw(examples, &mut videos, rng)),
+            (None, None) => None,
+        };
         let clips =
             videos.iter().map(|video| self.footage.whole(&self.examples.videos[*video])).collect::<Result<Vec<_>>>()?;
         let list: Vec<&Example> = examples.iter().map(|position| &self.examples.list[*position]).collect();
@@ -271,6 +278,7 @@ mod tests {
                 input: Input { spans, ..Input::pairs(4) },
                 nearness: None,
                 answering: vec![vec![0]],
+                first_stage: None,
                 candidates: Mutex::default(),
             };
             batches.training(&[0], &mut Rng::new(1)).unwrap().targets

@@ -92,6 +92,10 @@ pub struct DataConfig {
     /// Parses of the queries, for models that read them. Left out: our shallow parser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parses: Option<Utf8PathBuf>,
+    /// What another model answered to the training queries among all training videos: where a second stage (CONQUER) draws its
+    /// negatives. Left out: from other videos of the batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_stage: Option<Utf8PathBuf>,
 }
 
 /// How a model learns: `[train]`, and one `[[train.stage]]` per stage that differs.

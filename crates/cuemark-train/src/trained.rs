@@ -7,7 +7,7 @@ use cuemark_core::{Advice, Progress, Truth, whole_message};
 use cuemark_features::Normalise;
 use cuemark_formats::Source;
 use cuemark_models::layers::{Bert, TokenVectors, WordTable};
-use cuemark_models::{Batch, Given, Model, ModelCard, QueryBatch, Text, registry};
+use cuemark_models::{Batch, Given, Input, Model, ModelCard, QueryBatch, Text, registry};
 use cuemark_tensor::{DType, Device, Params, Pass, Tensor};
 use cuemark_text::{Vocabulary, WordVectors};
 
@@ -42,6 +42,55 @@ pub struct Trained {
     pub(crate) device: Device,
     /// What a person should know about where the weights came from.
     pub note: Option<String>,
+}
+
+/// What is brought to a network: vectors of words and the widths of everything.
+pub(crate) struct Brought {
+    /// The table of word vectors; `None` where a published encoder reads the queries.
+    pub(crate) words: Option<WordTable>,
+    queries: QueryFeatures,
+    pub(crate) given: Given,
+}
+
+impl Brought {
+    pub(crate) fn of(
+        run: &RunFile,
+        vocabulary: &Vocabulary,
+        verbs: &[String],
+        widths: Widths,
+        text: Option<&Arc<PublishedText>>,
+        params: &Params,
+        fresh: bool,
+    ) -> Result<Self> {
+        let queries = QueryFeatures::open(&run.data, text)?;
+        let words = match text {
+            Some(_) => None,
+            None => Some(word_table(run, vocabulary, params, fresh)?),
+        };
+        let width = match (text, queries.width()?, &words) {
+            (Some(text), ..) => text.width(),
+            (None, Some(width), _) => width,
+            (None, None, Some(words)) => words.vectors().dims2()?.1,
+            (None, None, None) => 0,
+        };
+        let ids: Vec<u32> = verbs.iter().map(|verb| vocabulary.id(verb)).collect();
+        let verb_vectors = match &words {
+            Some(words) if !ids.is_empty() => {
+                Some(words.vectors().detach().index_select(&Tensor::new(ids, params.device())?, 0)?)
+            }
+            _ => None,
+        };
+        let given = Given {
+            visual: widths.visual,
+            subtitle: widths.subtitle,
+            audio: widths.audio,
+            words: width,
+            vocabulary: text.map_or(vocabulary.len(), |text| text.vocabulary()),
+            tokens: text.map_or(TokenVectors::Own, |text| text.vectors()),
+            verbs: verb_vectors,
+        };
+        Ok(Self { words, queries, given })
+    }
 }
 
 /// Where parameters come from.
@@ -133,33 +182,8 @@ impl Trained {
             Weights::Checkpoint(tensors) => Params::loaded(tensors, device),
             Weights::Fresh => Params::seeded(run.train.seed, device),
         };
-        let queries = QueryFeatures::open(&run.data, text.as_ref())?;
-        let words = match &text {
-            Some(_) => None,
-            None => Some(word_table(&run, &vocabulary, &params, fresh)?),
-        };
-        let width = match (&text, queries.width()?, &words) {
-            (Some(text), ..) => text.width(),
-            (None, Some(width), _) => width,
-            (None, None, Some(words)) => words.vectors().dims2()?.1,
-            (None, None, None) => 0,
-        };
-        let ids: Vec<u32> = verbs.iter().map(|verb| vocabulary.id(verb)).collect();
-        let verb_vectors = match &words {
-            Some(words) if !ids.is_empty() => {
-                Some(words.vectors().detach().index_select(&Tensor::new(ids, device)?, 0)?)
-            }
-            _ => None,
-        };
-        let given = Given {
-            visual: widths.visual,
-            subtitle: widths.subtitle,
-            audio: widths.audio,
-            words: width,
-            vocabulary: text.as_ref().map_or(vocabulary.len(), |text| text.vocabulary()),
-            tokens: text.as_ref().map_or(TokenVectors::Own, |text| text.vectors()),
-            verbs: verb_vectors,
-        };
+        let Brought { words, queries, given } =
+            Brought::of(&run, &vocabulary, &verbs, widths, text.as_ref(), &params, fresh)?;
         let model = (card.build)(&run.settings, &given, params.builder())?;
         let input = model.input();
         if input.parses && text.is_some() {
@@ -167,11 +191,7 @@ impl Trained {
             let hint = Some("leave `[data.text]` out, or take another model".into());
             return Err(TrainError::RunFile { path: "run file".to_owned(), problem, hint });
         }
-        let size = text.as_ref().and_then(|text| text.size()).filter(|_| input.text == Text::Words);
-        let in_front = match (size, &text) {
-            (Some(size), Some(text)) => Some(Bert::new(size, text.vocabulary(), params.builder().pp("text"))?),
-            _ => None,
-        };
+        let in_front = in_front(text.as_ref(), &input, &params)?;
         let queries = Arc::new(queries.prepared(&input));
         let (device, note) = (device.clone(), None);
         let trained =
@@ -266,6 +286,15 @@ impl Trained {
     }
 }
 
+/// The encoder that learns in front of a model which reads words.
+pub(crate) fn in_front(text: Option<&Arc<PublishedText>>, input: &Input, params: &Params) -> Result<Option<Bert>> {
+    let size = text.and_then(|text| text.size()).filter(|_| input.text == Text::Words);
+    Ok(match (size, text) {
+        (Some(size), Some(text)) => Some(Bert::new(size, text.vocabulary(), params.builder().pp("text"))?),
+        _ => None,
+    })
+}
+
 fn other_model(path: &camino::Utf8Path, found: &str, wanted: &str) -> TrainError {
     TrainError::Folder {
         path: path.to_owned(),
@@ -293,6 +322,10 @@ const IN_FRONT: &str = "text.";
 /// What our word table's parameters begin with; the authors' networks are given vectors.
 const WORD_TABLE: &str = "words.";
 
+/// The buffer of published word vectors, and the parameter of trained ones.
+pub(crate) const FIXED_WORDS: &str = "words.fixed_vectors";
+pub(crate) const TRAINED_WORDS: &str = "words.weight";
+
 /// Published vectors as a buffer, or vectors to be trained.
 fn word_table(run: &RunFile, vocabulary: &Vocabulary, params: &Params, fresh: bool) -> Result<WordTable> {
     let vb = params.builder().pp("words");
@@ -302,19 +335,23 @@ fn word_table(run: &RunFile, vocabulary: &Vocabulary, params: &Params, fresh: bo
     if !fresh {
         return Ok(WordTable::frozen(&vb.get_unchecked("fixed_vectors")?));
     }
+    let table = published_vectors(path, vocabulary, params.device())?;
+    vb.get(table.dims2()?, "fixed_vectors")?;
+    let Some(var) = params.var(FIXED_WORDS) else { unreachable!("it was just made") };
+    var.set(&table)?;
+    Ok(WordTable::frozen(var.as_tensor()))
+}
+
+/// Published vectors of the words of a vocabulary, `[words, width]`; a word without one stays zero, as in the published code.
+pub(crate) fn published_vectors(path: &camino::Utf8Path, vocabulary: &Vocabulary, device: &Device) -> Result<Tensor> {
     let published = WordVectors::read(&Source::new(path), |word| vocabulary.id(word) != Vocabulary::UNKNOWN)?;
     let mut table = vec![0f32; vocabulary.len() * published.width()];
     for (word, row) in
         vocabulary.words().iter().zip(table.chunks_exact_mut(published.width()).skip(Vocabulary::FIRST_WORD as usize))
     {
-        // A word without a vector stays zero, as in the published code.
         if let Some(vector) = published.get(word) {
             row.copy_from_slice(vector);
         }
     }
-    let shape = (vocabulary.len(), published.width());
-    vb.get(shape, "fixed_vectors")?;
-    let Some(var) = params.var("words.fixed_vectors") else { unreachable!("it was just made") };
-    var.set(&Tensor::from_vec(table, shape, params.device())?)?;
-    Ok(WordTable::frozen(var.as_tensor()))
+    Ok(Tensor::from_vec(table, (vocabulary.len(), published.width()), device)?)
 }

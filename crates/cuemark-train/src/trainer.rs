@@ -19,6 +19,7 @@ use crate::average::Average;
 use crate::batches::Batches;
 use crate::checkpoint::{self, State};
 use crate::examples::Examples;
+use crate::first_stage::FirstNegatives;
 use crate::footage::Footage;
 use crate::log::{Begun, Evaluated};
 use crate::nearness::{NearSentences, Nearness};
@@ -189,7 +190,16 @@ impl<'a> Session<'a> {
         let val_footage = Footage::open(&run.data, durations(&val))?.prepared(&input);
         let (footage, answering) = (Arc::new(footage), examples.answering());
         let (queries, candidates) = (Arc::clone(&trained.queries), Mutex::default());
-        let batches = Arc::new(Batches { examples, footage, queries, input, nearness, answering, candidates });
+        let first_stage = match (&run.data.first_stage, trained.model.first_stage_negatives()) {
+            (Some(path), each) if each > 0 => Some(FirstNegatives::read(path, each, &train.queries, &examples)?),
+            (Some(_), _) => {
+                let problem = format!("`data.first_stage`: `{}` draws no negatives from a first stage", run.model);
+                return Err(TrainError::RunFile { path: "run file".to_owned(), problem, hint: None });
+            }
+            (None, _) => None,
+        };
+        let batches =
+            Arc::new(Batches { examples, footage, queries, input, nearness, answering, first_stage, candidates });
         Ok(Self {
             run,
             options,

@@ -440,3 +440,58 @@ fn descent_with_momentum_learns_and_is_resumed_where_it_was() {
     train(&run, &scene.options("parts", Start::Resume), &Progress::new()).unwrap();
     assert_eq!(losses(&scene.path("parts")), whole);
 }
+
+/// The run that we ship for a second stage, made small.
+fn second_stage(scene: &Scene, more: &[(&str, &str)]) -> Result<RunFile, TrainError> {
+    let path = format!("{}/../../runs/conquer/world.toml", env!("CARGO_MANIFEST_DIR"));
+    let root = scene.path("world");
+    let short = [
+        ("data.root", root.as_str()),
+        ("data.word_width", "12"),
+        ("model.hidden", "16"),
+        ("model.heads", "2"),
+        ("train.epochs", "1"),
+        ("train.batch", "8"),
+        ("eval.every", "1"),
+    ];
+    let over = |(key, value): &(&str, &str)| Override {
+        key: (*key).to_owned(),
+        value: (*value).to_owned(),
+        origin: "test".to_owned(),
+    };
+    let overrides: Vec<Override> = short.iter().chain(more).map(over).collect();
+    RunFile::read(Utf8Path::new(&path), &overrides)
+}
+
+#[test]
+fn a_second_stage_learns_from_the_wrong_videos_of_a_first_one_and_other_models_refuse_it() {
+    let scene = Scene::new();
+    let train = scene.run(&[]).unwrap().data.split("train").unwrap();
+    // One order of videos for every query.
+    let list = |truth: &cuemark_core::Truth| {
+        let answer = |video: &cuemark_core::Video| serde_json::json!({ "video": video.id, "span": [0.0, 1.0] });
+        let all: Vec<_> = train.videos.iter().map(answer).collect();
+        format!("{}\n", serde_json::json!({ "qid": truth.query.id, "predictions": all }))
+    };
+    let lists = scene.path("first.jsonl");
+    std::fs::write(&lists, train.queries.iter().map(list).collect::<String>()).unwrap();
+
+    let logged = |more: &[(&str, &str)], out: &str| {
+        scene.train(&second_stage(&scene, more).unwrap(), out).unwrap();
+        losses(&scene.path(out))
+    };
+    let (alone, after) = (logged(&[], "alone"), logged(&[("data.first_stage", lists.as_str())], "after"));
+    assert!(after.len() > 1 && after.iter().all(|loss| loss.is_finite()), "{after:?}");
+    assert_ne!(alone, after, "other negatives, other losses");
+
+    // A query without a list is named; a model that nothing stands before says so.
+    let text = text(&lists);
+    std::fs::write(&lists, text.split_once('\n').unwrap().1).unwrap();
+    let first = train.queries[0].query.id.to_string();
+    let short = second_stage(&scene, &[("data.first_stage", lists.as_str())]).unwrap();
+    let refused = scene.train(&short, "short").unwrap_err().to_string();
+    assert!(refused.contains(&format!("query `{first}`")), "{refused}");
+    let other = scene.run(&[("data.first_stage", lists.as_str())]).unwrap();
+    let refused = scene.train(&other, "other").unwrap_err().to_string();
+    assert!(refused.contains("`2d-tan` draws no negatives"), "{refused}");
+}

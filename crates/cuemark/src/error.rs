@@ -16,6 +16,8 @@ use cuemark_text::similarity::SimilarityError;
 use cuemark_train::TrainError;
 use cuemark_world::WorldError;
 
+use crate::LoadedCheckpoint;
+
 /// The result of a request.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -80,6 +82,14 @@ pub enum Error {
         problem: String,
         /// What to do.
         advice: Advice,
+    },
+    /// A checkpoint is not one of the method it was to answer with; the table says name by name why.
+    #[error("{path} does not fit\n{loaded}")]
+    Checkpoint {
+        /// The checkpoint.
+        path: String,
+        /// How it and the method go together.
+        loaded: Box<LoadedCheckpoint>,
     },
     /// A setting of the request says what cannot be.
     #[error("`{setting}`: {problem}")]
@@ -159,7 +169,16 @@ impl Advise for Error {
             Self::Device(error) => error.advice(),
             Self::Setting { advice, .. } | Self::Nothing { advice, .. } => advice.clone(),
             Self::Mismatch { advice, .. } => Some(advice.clone()),
+            Self::Checkpoint { loaded, .. } => Some(misfit(loaded)),
             Self::Stopped(_) => None,
         }
     }
+}
+
+/// What to do about a checkpoint that does not fit.
+fn misfit(loaded: &LoadedCheckpoint) -> Advice {
+    if loaded.fit.missing.is_empty() {
+        return Advice::say("give the run file of its sizes as ").setting("config").and(", and features of its width");
+    }
+    Advice::say("what may be absent and drawn anew is named by ").set_any("allow_missing", "PREFIX")
 }

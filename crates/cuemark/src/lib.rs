@@ -10,8 +10,9 @@
 //! | turn videos into clip features | [`Extract`] | [`ExtractedFeatures`] |
 //! | train a model | [`Train`] | [`TrainedRun`] |
 //! | let a model, or a guess that sees no video, answer queries | [`Predict`] | [`WrittenPredictions`] |
-//! | know whether a published checkpoint is one of a method | [`LoadCheckpoint`] | [`LoadedCheckpoint`] |
+//! | let a published checkpoint answer, or know whether it is one of a method | [`Predict`] with a [`PublishedModel`], [`LoadCheckpoint`] | [`WrittenPredictions`], [`LoadedCheckpoint`] |
 //! | open a trained model in PyTorch | [`ExportModel`] | [`ExportedModel`] |
+//! | make a published result again, and see it beside what was printed | [`Reproduce`] | [`Reproduced`] |
 //! | run a whole study of models, features and seeds | [`RunStudy`] | [`RanStudy`] |
 //! | know whether one file is better than others | [`Compare`] | [`Compared`] |
 //! | write a file in another layout, or for another program | [`Convert`] | [`Converted`] |
@@ -20,6 +21,7 @@
 //! | make splits that expose bias, and look at any | [`MakeSplits`], [`AuditSplits`] | [`WrittenSplits`], [`AuditedSplits`] |
 //! | make pools in which a query has several right answers | [`MakePools`] | [`WrittenPools`] |
 //! | rewrite queries to see what a model makes of their words | [`RewriteQueries`] | [`VariantReport`](cuemark_text::variants::VariantReport) |
+//! | take the names of characters out of queries, as a language model does | [`TakeNamesOut`] | [`NamesTakenOut`] |
 //! | hold our protocols against a world whose truth is known | [`AuditWorld`] | [`AuditedWorld`] |
 //!
 //! Every request has defaults, can be written as JSON or TOML (`serde`) and, with the feature `clap`, filled from a
@@ -54,8 +56,10 @@ mod nearness;
 mod note;
 mod predict;
 mod prediction_file;
+mod published_model;
 mod queries;
 mod report;
+mod reproduce;
 mod resampling;
 mod rewrite_queries;
 mod score;
@@ -63,6 +67,7 @@ mod scoring;
 mod search;
 mod similarity;
 mod study;
+mod take_names_out;
 mod train;
 mod truth_file;
 
@@ -88,8 +93,10 @@ pub use make_splits::{MakeSplits, WrittenSplits};
 pub use note::{Note, RowsOf, row_notes};
 pub use predict::{AskModel, Predict, WrittenPredictions};
 pub use prediction_file::{PredictionFile, PredictionReading, ReadPredictions};
+pub use published_model::PublishedModel;
 pub use queries::Queries;
 pub use report::{Elsewhere, ReportFiles, ReportedFiles, add_baselines};
+pub use reproduce::{BesideFigure, Need, Reproduce, Reproduced, ReproducedRun, Standing};
 pub use resampling::{Resampling, confidence};
 pub use rewrite_queries::RewriteQueries;
 pub use score::{Score, Scored, Took};
@@ -102,5 +109,6 @@ pub use search::{
 };
 pub use similarity::SimilarityBy;
 pub use study::{FillCell, RanStudy, RunStudy, Study, StudySettings, WrittenStudy};
+pub use take_names_out::{NamesBy, NamesTakenOut, TakeNamesOut};
 pub use train::{Train, TrainedRun};
 pub use truth_file::{TruthFile, TruthReading, truth_notes};

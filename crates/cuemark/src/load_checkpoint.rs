@@ -1,9 +1,11 @@
 //! Holding a published checkpoint to a method.
 
+use std::fmt;
+
 use camino::Utf8PathBuf;
 use cuemark_core::Progress;
 use cuemark_models::registry;
-use cuemark_models::weights::{Checkpoint, Fit, Sizes};
+use cuemark_models::weights::{Checkpoint, Fit, Parameter, Sizes};
 use cuemark_tensor::Device;
 use cuemark_train::{RunFile, TrainError};
 use serde::{Deserialize, Serialize};
@@ -89,4 +91,50 @@ impl LoadCheckpoint {
             fit,
         })
     }
+}
+
+/// What does not fit, a line each, and how much does.
+impl fmt::Display for LoadedCheckpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fit = &self.fit;
+        let all = |parameters: &[Parameter], verdict: &str| -> Vec<[String; 3]> {
+            parameters.iter().map(|p| [p.name.clone(), by(&p.shape), verdict.to_owned()]).collect()
+        };
+        let mut rows = all(&fit.missing, "missing in the file");
+        rows.extend(all(&fit.allowed, "missing, as allowed"));
+        rows.extend(all(&fit.extra, "extra: the network has none of that name"));
+        rows.extend(fit.misshaped.iter().map(|one| {
+            [one.name.clone(), by(&one.found), format!("misshaped: the network wants {}", by(&one.wanted))]
+        }));
+        if !rows.is_empty() {
+            rows.insert(0, ["parameter", "shape", ""].map(str::to_owned));
+        }
+        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths = [width(0), width(1)];
+        for [name, shape, verdict] in &rows {
+            let line = format!("{name:0$}  {shape:1$}  {verdict}", widths[0], widths[1]);
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        if !self.dropped_prefixes.is_empty() {
+            writeln!(f, "dropped before every name: {}", self.dropped_prefixes.join(", "))?;
+        }
+        let [taken, missing, extra] = [fit.taken.len(), fit.missing.len(), fit.extra.len()];
+        let verdict = if self.whole { "a checkpoint of" } else { "NOT a checkpoint of" };
+        write!(
+            f,
+            "{taken} taken, {missing} missing, {extra} extra, {} misshaped: {verdict} {} (features {} wide, words {})",
+            fit.misshaped.len(),
+            self.model,
+            self.visual,
+            self.words
+        )
+    }
+}
+
+/// `512 × 256`, or `one number`.
+fn by(shape: &[usize]) -> String {
+    if shape.is_empty() {
+        return "one number".to_owned();
+    }
+    shape.iter().map(usize::to_string).collect::<Vec<_>>().join(" × ")
 }

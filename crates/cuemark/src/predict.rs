@@ -1,18 +1,18 @@
 //! Answering queries with a trained model, or without looking at a video.
 
 use camino::Utf8PathBuf;
-use cuemark_core::{Advice, Predictions, Progress};
+use cuemark_core::{Advice, Predictions, Progress, Split};
 use cuemark_features::FeatureVariant;
 use cuemark_formats::{
     Overwrite, PredictionFormat, PredictionOptions, Source, WholeFile, read_predictions, write_predictions,
 };
 use cuemark_protocols::baselines::{self, Needs, Training};
-use cuemark_train::{Among, CutQueries, FirstStage, OutOfReach, PredictOptions, RunFolder, Trained};
+use cuemark_train::{Among, CutQueries, DataConfig, FirstStage, OutOfReach, PredictOptions, RunFolder, Trained};
 use serde::{Deserialize, Serialize};
 
 use crate::dataset_folder::rows_note;
 use crate::device::cpu;
-use crate::{Error, Result, TruthReading};
+use crate::{Error, PublishedModel, Result, TruthReading};
 
 /// Answers per query of a baseline.
 const BASELINE_ANSWERS: usize = 5;
@@ -26,13 +26,22 @@ pub struct Predict {
     #[serde(default)]
     #[cfg_attr(
         feature = "clap",
-        arg(id = "run", value_name = "RUN_DIR", required_unless_present = "baseline", conflicts_with = "baseline")
+        arg(
+            id = "run",
+            value_name = "RUN_DIR",
+            required_unless_present_any = ["baseline", "checkpoint"],
+            conflicts_with_all = ["baseline", "checkpoint"]
+        )
     )]
     pub run_folder: Option<Utf8PathBuf>,
     /// Which baseline.
     #[serde(default)]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", requires = "truth", value_parser = clap::builder::PossibleValuesParser::new(baselines::BASELINES.iter().map(|card| card.name))))]
     pub baseline: Option<String>,
+    /// A checkpoint that somebody else trained.
+    #[serde(default)]
+    #[cfg_attr(feature = "clap", command(flatten))]
+    pub published: Option<PublishedModel>,
     /// What is asked of a trained model.
     #[serde(default)]
     #[cfg_attr(feature = "clap", command(flatten))]
@@ -161,10 +170,20 @@ impl Predict {
         Self { baseline: Some(baseline.into()), truth: Some(truth.into()), ..Self::to(out.into()) }
     }
 
+    /// A published checkpoint's answers to a truth file.
+    pub fn with_checkpoint(
+        published: PublishedModel,
+        truth: impl Into<Utf8PathBuf>,
+        out: impl Into<Utf8PathBuf>,
+    ) -> Self {
+        Self { published: Some(published), truth: Some(truth.into()), ..Self::to(out.into()) }
+    }
+
     fn to(out: Utf8PathBuf) -> Self {
         Self {
             run_folder: None,
             baseline: None,
+            published: None,
             model: AskModel::default(),
             truth: None,
             reading: TruthReading::default(),
@@ -183,13 +202,15 @@ impl Predict {
     /// the model, the baseline and the readers.
     pub fn run(&self, progress: &Progress) -> Result<WrittenPredictions> {
         self.overwrite().check(&self.out)?;
-        match (&self.run_folder, &self.baseline) {
-            (Some(run), None) => self.by_model(run, progress),
-            (None, Some(baseline)) => self.by_baseline(baseline, progress),
-            (Some(_), Some(_)) => Err(Error::setting("baseline", "a run answers already: one or the other")),
-            (None, None) => {
-                let advice = Advice::say("name a run folder or a ").setting("baseline");
-                Err(Error::nothing("there is nobody to answer").advise(advice))
+        match (&self.run_folder, &self.baseline, &self.published) {
+            (Some(run), None, None) => self.by_run(run, progress),
+            (None, Some(baseline), None) => self.by_baseline(baseline, progress),
+            (None, None, Some(published)) => self.by_checkpoint(published, progress),
+            (_, Some(_), _) => Err(Error::setting("baseline", "a model answers already: one or the other")),
+            (Some(_), None, Some(_)) => Err(Error::setting("checkpoint", "a run answers already: one or the other")),
+            (None, None, None) => {
+                let advice = Advice::say("name a run folder, a ").setting("checkpoint").and(" or a ");
+                Err(Error::nothing("there is nobody to answer").advise(advice.setting("baseline")))
             }
         }
     }
@@ -198,25 +219,50 @@ impl Predict {
         if self.force { Overwrite::Force } else { Overwrite::Never }
     }
 
-    fn by_model(&self, run: &Utf8PathBuf, progress: &Progress) -> Result<WrittenPredictions> {
-        let asked = &self.model;
-        let device = cuemark_tensor::device(&asked.device)?;
-        if asked.split.is_none() && self.truth.is_none() {
-            let advice = Advice::say("pass ").set_any("split", "NAME").and(" or ").set_any("truth", "FILE");
-            return Err(Error::nothing("what shall it answer?").advise(advice));
-        }
+    fn by_run(&self, run: &Utf8PathBuf, progress: &Progress) -> Result<WrittenPredictions> {
+        let device = cuemark_tensor::device(&self.model.device)?;
+        self.check_asked()?;
         progress.phase("opening", 0);
         let mut trained = Trained::open(&RunFolder::new(run), &device)?;
         if let Some(note) = &trained.note {
             progress.say(format!("note: {note}"));
         }
-        if let Some(features) = &asked.features {
+        if let Some(features) = &self.model.features {
             trained.run.data.features = Some(features.clone());
         }
-        let split = match (&asked.split, &self.truth) {
-            (None, Some(truth)) => self.reading.read(&Source::new(truth))?,
-            (split, _) => trained.run.data.split(split.as_deref().unwrap_or_default())?,
-        };
+        let split = self.asked(&trained.run.data)?;
+        self.by_model(&trained, split, progress)
+    }
+
+    fn by_checkpoint(&self, published: &PublishedModel, progress: &Progress) -> Result<WrittenPredictions> {
+        let device = cuemark_tensor::device(&self.model.device)?;
+        self.check_asked()?;
+        progress.phase("opening", 0);
+        let read = published.read(self.model.features.as_deref(), self.truth.as_deref(), &device)?;
+        let split = self.asked(read.data())?;
+        let trained = read.open(&split, &device, progress)?;
+        self.by_model(&trained, split, progress)
+    }
+
+    /// That there is something to answer.
+    fn check_asked(&self) -> Result<()> {
+        if self.model.split.is_none() && self.truth.is_none() {
+            let advice = Advice::say("pass ").set_any("split", "NAME").and(" or ").set_any("truth", "FILE");
+            return Err(Error::nothing("what shall it answer?").advise(advice));
+        }
+        Ok(())
+    }
+
+    /// The queries to answer.
+    fn asked(&self, data: &DataConfig) -> Result<Split> {
+        match (&self.model.split, &self.truth) {
+            (None, Some(truth)) => self.reading.read(&Source::new(truth)),
+            (split, _) => Ok(data.split(split.as_deref().unwrap_or_default())?),
+        }
+    }
+
+    fn by_model(&self, trained: &Trained, split: Split, progress: &Progress) -> Result<WrittenPredictions> {
+        let asked = &self.model;
         let options = PredictOptions {
             answers: self.answers.unwrap_or(trained.run.eval.answers),
             batch: trained.run.eval.batch,

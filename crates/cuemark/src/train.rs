@@ -147,18 +147,21 @@ impl Train {
         };
         let mut found: Vec<Override> = self.variables.iter().filter_map(of).collect();
         found.sort_by(|a, b| a.key.cmp(&b.key));
-        for set in &self.set {
-            let Some((key, value)) = set.split_once('=') else {
-                return Err(Error::setting("set", format!("`{set}` is not KEY=VALUE")));
-            };
-            found.push(Override {
-                key: key.trim().to_owned(),
-                value: value.trim().to_owned(),
-                origin: format!("the setting `{set}`"),
-            });
-        }
+        found.extend(overrides(&self.set)?);
         Ok(found)
     }
+}
+
+/// `KEY=VALUE` settings as what is laid over a run file.
+pub(crate) fn overrides(set: &[String]) -> Result<Vec<Override>> {
+    let of = |set: &String| {
+        let Some((key, value)) = set.split_once('=') else {
+            return Err(Error::setting("set", format!("`{set}` is not KEY=VALUE")));
+        };
+        let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
+        Ok(Override { key, value, origin: format!("the setting `{set}`") })
+    };
+    set.iter().map(of).collect()
 }
 
 /// The key of a run file that a variable sets.

@@ -17,6 +17,7 @@ mod pool;
 mod predict;
 mod rank;
 mod report;
+mod reproduce;
 mod search;
 mod serve;
 mod shell;
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     Train(train::Args),
     /// Answer queries with a trained model, or without looking at a video.
     Predict(predict::Args),
+    /// Train a method as published and print published beside ours, or say what is missing.
+    Reproduce(Box<reproduce::Args>),
     /// What runs, prediction files and datasets show: tables, trust cards, figures.
     Report(Box<report::Args>),
     /// Run a matrix of models on datasets, and report on it.
@@ -109,6 +112,7 @@ impl Command {
             Self::Models(action) => models::run(&action),
             Self::Train(args) => train::run(&args),
             Self::Predict(args) => predict::run(&args),
+            Self::Reproduce(args) => reproduce::run(&args),
             Self::Report(args) => report::run(&args),
             Self::Bench(args) => bench::run(&args),
             Self::Split(action) => split::run(&action),

@@ -1,20 +1,17 @@
 //! `cuemark rank`: graded relevance for imprecise queries.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::Subcommand;
-use cuemark::{Queries, SimilarityBy};
+use cuemark::{Queries, SimilarityBy, TakeNamesOut};
 use cuemark_core::VideoId;
 use cuemark_data::read_ratings;
 use cuemark_formats::{Source, WholeFile, json, write_truth};
 use cuemark_protocols::ranked::candidates::{self, CandidateSettings};
 use cuemark_protocols::ranked::frames::FrameRate;
 use cuemark_protocols::ranked::label_studio::{self, VideoFile};
-use cuemark_protocols::ranked::rewrite::{Program, RewriteSettings, StandIns, compare_by_words, read_queue, rewrite};
 use cuemark_protocols::ranked::{agreement, consensus, exam, proxy, pseudo_train};
-use cuemark_text::names::NameList;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -26,25 +23,14 @@ use crate::progress::watched;
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
     /// Take the names of characters out of queries, with two checks and queues for what fails them.
+    ///
+    /// With `--program` or `--endpoint` a language model rewrites every query: at temperature 0, and, where a name is left or the
+    /// meaning is lost, once more at 0.2 with the fault named. Answers are kept in `answers.jsonl`, so that a stopped run goes on.
     Rewrite {
         #[command(flatten)]
-        queries: Queries,
-        /// `name,noun` lines: who is replaced by what.
-        #[arg(long, value_name = "FILE.csv")]
-        names: Option<Utf8PathBuf>,
-        /// A program that is asked, in JSON lines, for what the rules do not settle.
-        #[arg(long, value_name = "COMMAND")]
-        program: Option<String>,
-        /// A reviewed queue whose approved sentences are taken.
-        #[arg(long, value_name = "FILE.jsonl")]
-        reviewed: Option<Utf8PathBuf>,
-        /// The folder for queries.jsonl, retry.jsonl and review.jsonl.
-        #[arg(long, value_name = "DIR")]
-        out: Utf8PathBuf,
+        request: Box<TakeNamesOut>,
         #[command(flatten)]
         print: Print,
-        #[command(flatten)]
-        force: Force,
     },
     /// The moments whose captions are likest to each query, in batches to be rated.
     Candidates {
@@ -171,31 +157,17 @@ pub(crate) enum Action {
 
 pub(crate) fn run(action: Action) -> anyhow::Result<Outcome> {
     match action {
-        Action::Rewrite { queries, names, program, reviewed, out, print, force } => {
-            let queries = queries.read()?;
-            let stand_ins = match names {
-                Some(path) => StandIns::read(&Source::new(path))?,
-                None => StandIns::new([]),
-            };
-            let program = program.map(|command| Program {
-                command: command.split_whitespace().map(str::to_owned).collect(),
-                timeout: Duration::from_secs(30),
-            });
-            let settings = RewriteSettings::default();
-            let mut found =
-                rewrite(&queries, &stand_ins, NameList::embedded(), program.as_ref(), &compare_by_words, &settings)?;
-            if let Some(path) = reviewed {
-                found.approve(&read_queue(&Source::new(path))?);
-            }
-            found.write(&queries, &settings, &out, force.overwrite())?;
-            let report = found.report();
-            print.result(&report, || {
+        Action::Rewrite { request, print } => {
+            let done = watched("rewriting", |progress| request.run(progress))?;
+            let report = done.report;
+            print.result(&done, || {
                 format!(
-                    "{} accepted ({} changed), {} to retry, {} for review; wrote {out}",
+                    "{} accepted ({} changed), {} to retry, {} for review; wrote {}",
                     thousands(report.accepted),
                     thousands(report.changed),
                     thousands(report.retry),
-                    thousands(report.review)
+                    thousands(report.review),
+                    done.out
                 )
             })
         }

@@ -32,7 +32,7 @@ const ENDINGS: &[(&str, Layout)] = &[
 ///
 /// # Errors
 /// When there is nothing, nothing that we know, or files of several layouts.
-pub(crate) fn detect(path: &Utf8Path) -> Result<Layout> {
+pub fn detect(path: &Utf8Path) -> Result<Layout> {
     let io = |source| ReadError::Io { path: path.to_owned(), source };
     let fault = |problem: String| ReadError::file(path, problem).with_hint(layout_advice());
     if path.metadata().map_err(io)?.is_file() {

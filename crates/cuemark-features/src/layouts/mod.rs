@@ -100,7 +100,7 @@ impl FromStr for Layout {
     }
 }
 
-pub(crate) use detect::detect;
+pub use detect::detect;
 
 /// One array per video: all that a foreign layout has to offer.
 pub(crate) trait Arrays: fmt::Debug + Send + Sync {

@@ -5,6 +5,8 @@
 mod answers;
 mod examples;
 mod laboratory;
+mod published;
+mod reproduce;
 mod requests;
 mod scoring;
 mod your_predictions;

@@ -4,8 +4,8 @@
 use clap::Parser;
 use cuemark::{
     Among, Ask, AuditSplits, Compare, CreateIndex, Extract, FeatureVariant, FillCell, MakePools, MakeSplits,
-    NamedDataset, Predict, PredictionFile, Queries, QueryText, RewriteQueries, RunStudy, Score, SplitProtocol,
-    StudySettings, Train, TruthFile,
+    NamedDataset, NamesBy, Predict, PredictionFile, PublishedModel, Queries, QueryText, Reproduce, RewriteQueries,
+    RunStudy, Score, SplitProtocol, StudySettings, TakeNamesOut, Train, TruthFile,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -111,6 +111,12 @@ fn answers_are_the_same_typed_written_and_made() {
     assert_eq!(again(&made), made);
     let guessed = Predict::with_baseline("predict-all", "t.jsonl", "p.jsonl");
     assert_eq!(typed::<Predict>(&["--baseline", "predict-all", "--truth", "t.jsonl", "--out", "p.jsonl"]), guessed);
+    let mut published = PublishedModel::new("2d-tan", "theirs.pt");
+    published.allow_missing.push("head.".to_owned());
+    let made = Predict::with_checkpoint(published, "t.jsonl", "p.jsonl");
+    let words = ["--model", "2d-tan", "--checkpoint", "theirs.pt", "--allow-missing", "head.", "--truth", "t.jsonl"];
+    assert_eq!(typed::<Predict>(&[&words[..], &["--out", "p.jsonl"]].concat()), made);
+    assert_eq!(again(&made), made);
     let blind: Predict =
         typed(&["out/run", "--split", "val", "--out", "p.jsonl", "--blind", "zeroed", "--among", "pool"]);
     assert_eq!((blind.model.blind, blind.model.among), (Some(FeatureVariant::Zeroed), Among::Pool));
@@ -140,4 +146,18 @@ fn pools_and_rewritten_queries_are_the_same_typed_written_and_made() {
     assert_eq!(written::<RewriteQueries>(value), made);
     assert_eq!(typed::<AuditSplits>(&["splits"]), AuditSplits::new("splits"));
     assert_eq!(written::<AuditSplits>(json!({ "dir": "splits" })), AuditSplits::new("splits"));
+}
+
+#[test]
+fn a_reproduction_and_queries_without_names_are_the_same_typed_written_and_made() {
+    let made = Reproduce::new("vslnet", "youcook2");
+    assert_eq!(typed::<Reproduce>(&["vslnet", "youcook2"]), made);
+    assert_eq!(written::<Reproduce>(json!({ "method": "vslnet", "dataset": "youcook2" })), made);
+    assert_eq!(again(&made), made);
+    let mut asked = TakeNamesOut::new(Queries::new("q.jsonl"), "out");
+    assert_eq!(typed::<TakeNamesOut>(&["--in", "q.jsonl", "--out", "out"]), asked);
+    assert_eq!(written::<TakeNamesOut>(json!({ "queries": { "path": "q.jsonl" }, "out": "out" })), asked);
+    asked.names_by = NamesBy::Program("ner --fast".to_owned());
+    assert_eq!(typed::<TakeNamesOut>(&["--in", "q.jsonl", "--out", "out", "--names-by", "program:ner --fast"]), asked);
+    assert_eq!(again(&asked), asked);
 }

@@ -5,10 +5,9 @@ mod list;
 use anyhow::Context as _;
 use camino::Utf8PathBuf;
 use clap::Subcommand;
-use cuemark::{ExportModel, ExportedModel, LoadCheckpoint, LoadedCheckpoint, Progress};
+use cuemark::{ExportModel, ExportedModel, LoadCheckpoint, Progress};
 use cuemark_models::check::{Fixture, Report, TensorCheck, check};
 use cuemark_models::registry;
-use cuemark_models::weights::Parameter;
 use cuemark_models::{FullSize, ModelCard};
 use serde_json::{Value, json};
 
@@ -132,36 +131,8 @@ fn show_parameters(card: &ModelCard, print: Print) -> anyhow::Result<Outcome> {
 
 fn load(request: &LoadCheckpoint, print: Print) -> anyhow::Result<Outcome> {
     let loaded = request.run(&Progress::new())?;
-    let outcome = print.result(&loaded, || fit_table(&loaded))?;
+    let outcome = print.result(&loaded, || loaded.to_string())?;
     Ok(if loaded.whole { outcome } else { outcome.with_problems() })
-}
-
-/// What does not fit, and how much does.
-fn fit_table(loaded: &LoadedCheckpoint) -> String {
-    let fit = &loaded.fit;
-    let all = |parameters: &[Parameter], verdict: &str| -> Vec<Vec<String>> {
-        parameters.iter().map(|p| vec![p.name.clone(), by(&p.shape), verdict.to_owned()]).collect()
-    };
-    let mut rows = all(&fit.missing, "missing in the file");
-    rows.extend(all(&fit.allowed, "missing, as allowed"));
-    rows.extend(all(&fit.extra, "extra: the network has none of that name"));
-    rows.extend(fit.misshaped.iter().map(|one| {
-        vec![one.name.clone(), by(&one.found), format!("misshaped: the network wants {}", by(&one.wanted))]
-    }));
-    let mut text =
-        if rows.is_empty() { String::new() } else { output::text_table(&["parameter", "shape", ""], &rows) + "\n" };
-    if !loaded.dropped_prefixes.is_empty() {
-        text += &format!("dropped before every name: {}\n", loaded.dropped_prefixes.join(", "));
-    }
-    let counts = format!(
-        "{} taken, {} missing, {} extra, {} misshaped",
-        fit.taken.len(),
-        fit.missing.len(),
-        fit.extra.len(),
-        fit.misshaped.len()
-    );
-    let verdict = if loaded.whole { "a checkpoint of" } else { "NOT a checkpoint of" };
-    text + &format!("{counts}: {verdict} {} (features {} wide, words {})", loaded.model, loaded.visual, loaded.words)
 }
 
 /// `512 × 256`, or `one number`.

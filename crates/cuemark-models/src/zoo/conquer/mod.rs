@@ -2,8 +2,8 @@
 //! Hou et al., "CONQUER: Contextual Query-aware Ranking for Video Corpus Moment Retrieval", ACM MM 2021.
 //!
 //! Queries and videos are always padded to `words` and `clips`, as published: the fusion weights count padded words and the
-//! video score looks at padded clips. Differs from the published code: without sampled negatives in the batch, other
-//! videos of the batch stand in; without subtitles there is nothing to fuse. As a ranked model the losses of each query are
+//! video score looks at padded clips. Differs from the published code: without a first stage (`data.first_stage`) other
+//! videos of the batch stand in for its negatives; without subtitles there is nothing to fuse. As a ranked model the losses of each query are
 //! weighted by its relevance where batches carry it.
 
 mod answers;
@@ -263,6 +263,10 @@ impl Model for Conquer {
             resample: Resample::Cut { rows: self.config.clips },
             ..Input::pairs(self.config.clips)
         }
+    }
+
+    fn first_stage_negatives(&self) -> usize {
+        self.config.negatives
     }
 
     fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {

@@ -1,35 +1,45 @@
 //! Descriptions become imprecise queries: the names of characters are taken out, and two checks say whether it worked.
 //!
-//! The rules ([`StandIns`]) go first. What fails a check is handed to an external rewriter ([`Program`]), if there is
-//! one, a few times; what still fails goes to a queue for human review, and what the program gave no usable answer to
-//! goes to a queue for retries. Both queues are JSON Lines of [`Rewrite`]; a reviewer fills in `approved`.
+//! As published, a language model rewrites *every* query ([`rewrite_by`]): an external [`Program`] or an [`Endpoint`]. What fails a
+//! check is asked again with the fault named, at a higher temperature. Where there is no such model the rules ([`StandIns`]) do what
+//! they can ([`rewrite`]). What still fails goes to a queue for human review, and what nobody gave a usable answer to goes to a queue
+//! for retries. Both queues are JSON Lines of [`Rewrite`]; a reviewer fills in `approved`.
 
+mod ask;
+mod endpoint;
+mod kept;
 mod program;
+mod recogniser;
 mod stand_ins;
 
 use std::collections::HashMap;
 
 use camino::Utf8Path;
-use cuemark_core::{QueryId, Truth};
+use cuemark_core::{Progress, QueryId, Truth};
 use cuemark_formats::{Overwrite, Source, WholeFile, cuemark_jsonl, json};
 use cuemark_text::names::{NAME_THRESHOLD, NameList};
 use cuemark_text::similarity::{Tfidf, of_pair};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
+pub use ask::{Asked, PROMPT, Question, Rewriter, TEMPERATURES, temperature};
+pub use endpoint::Endpoint;
+pub use kept::KeptAnswers;
 pub use program::Program;
+pub use recogniser::{EndpointNames, NameRecogniser, ProgramNames};
 pub use stand_ins::StandIns;
 
-use crate::Result;
 use crate::manifest::Manifest;
+use crate::{ProtocolError, Result};
 
-/// When a rewrite passes, and how often the program may try.
+/// When a rewrite passes, and how often somebody may try.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RewriteSettings {
     /// The meaning is kept when rewrite and original are at least this much alike. Default: 0.4
     pub least_similarity: f32,
     /// No name is left when the recogniser's highest score is below this. Default: 0.8
     pub name_bar: f64,
-    /// How often the program is asked about one query. Default: 2
+    /// How often a rewriter is asked about one query. Default: 2
     pub attempts: usize,
 }
 
@@ -47,7 +57,7 @@ pub enum Fault {
     MeaningLost,
     /// A name is still in it.
     NameLeft,
-    /// The program gave no usable answer in time.
+    /// A rewriter, or who looks for names, gave no usable answer in time.
     NoAnswer,
 }
 
@@ -64,8 +74,11 @@ pub struct Rewrite {
     pub similarity: f32,
     /// The recogniser's highest score in the rewritten sentence.
     pub name_score: f64,
-    /// How often the program was asked.
+    /// How often a rewriter was asked.
     pub attempts: usize,
+    /// How random its last answer could be; absent where nobody was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
     /// What is wrong with it; empty when it is accepted.
     pub faults: Vec<Fault>,
     /// The sentence a reviewer settled on; absent until there was a review.
@@ -78,10 +91,36 @@ pub struct Rewrite {
 pub struct Rewrites {
     /// Both checks passed, or a person approved.
     pub accepted: Vec<Rewrite>,
-    /// The program gave no usable answer: worth another try.
+    /// Nobody gave a usable answer: worth another try.
     pub retry: Vec<Rewrite>,
     /// A check still fails: a person must look.
     pub review: Vec<Rewrite>,
+    /// Who was asked and how; `None` where the rules did it.
+    pub asked: Option<AskedBy>,
+}
+
+/// Who rewrote, for the record.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AskedBy {
+    /// The program, or the model and its address.
+    pub rewriter: String,
+    /// SHA-256 of what it was told.
+    pub prompt: String,
+    /// Of the first attempt, and of later ones.
+    pub temperatures: [f64; 2],
+    /// Who looked for names.
+    pub names: String,
+}
+
+/// How somebody is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Asking<'a> {
+    /// What it is told, with `{sentence}` in it.
+    pub prompt: &'a str,
+    /// Questions that are open at a time, at most.
+    pub parallel: usize,
+    /// What was answered before.
+    pub kept: &'a KeptAnswers,
 }
 
 /// How alike each original is to its rewrite, pair by pair.
@@ -96,66 +135,105 @@ pub fn compare_by_words(originals: &[String], rewritten: &[String]) -> Result<Ve
     Ok((0..originals.len().min(rewritten.len())).map(|n| of_pair(&words, n, n)).collect::<Result<_, _>>()?)
 }
 
-/// Takes the names out of every query.
+/// Takes the names out of every query by rule.
 ///
 /// # Errors
-/// When sentences cannot be compared, or the program cannot be started at all.
+/// When sentences cannot be compared.
 pub fn rewrite(
     queries: &[Truth],
     stand_ins: &StandIns,
     names: &NameList,
-    program: Option<&Program>,
     compare: &Compare<'_>,
     settings: &RewriteSettings,
 ) -> Result<Rewrites> {
-    let mut all: Vec<Rewrite> = queries
-        .iter()
-        .map(|truth| Rewrite {
+    let by_rule = |truth: &Truth| stand_ins.replace(&truth.query.text, names, settings.name_bar);
+    let mut all: Vec<Rewrite> = queries.iter().map(|truth| Rewrite::of(truth, by_rule(truth))).collect();
+    check(&mut all.iter_mut().collect::<Vec<_>>(), names, compare, settings)?;
+    Ok(Rewrites::sorted(all))
+}
+
+/// Has `rewriter` take the names out of every query, asks again with the fault named where a check fails, and sorts what came of it.
+///
+/// # Errors
+/// When the rewriter or who looks for names cannot be asked at all, answers cannot be kept, the prompt has no place for the sentence,
+/// or the work was stopped: everything answered so far is kept.
+pub fn rewrite_by(
+    queries: &[Truth],
+    rewriter: &dyn Rewriter,
+    names: &dyn NameRecogniser,
+    compare: &Compare<'_>,
+    settings: &RewriteSettings,
+    asking: &Asking<'_>,
+    progress: &Progress,
+) -> Result<Rewrites> {
+    if !asking.prompt.contains(ask::PLACE) {
+        return Err(ProtocolError::Option {
+            option: "prompt",
+            value: format!("`{}`", asking.prompt.lines().next().unwrap_or_default()),
+            problem: format!("has no `{}` where the sentence goes", ask::PLACE),
+        });
+    }
+    let mut all: Vec<Rewrite> = queries.iter().map(|truth| Rewrite::of(truth, truth.query.text.clone())).collect();
+    for attempt in 1..=settings.attempts.max(1) {
+        let mut open: Vec<&mut Rewrite> =
+            all.iter_mut().filter(|rewrite| attempt == 1 || !rewrite.faults.is_empty()).collect();
+        progress.phase(if attempt == 1 { "asking" } else { "asking again" }, open.len());
+        let temperature = temperature(attempt);
+        let question = |rewrite: &&mut Rewrite| (rewrite.qid.clone(), (**rewrite).clone());
+        let before: Vec<(QueryId, Rewrite)> = open.iter().map(question).collect();
+        let questions: Vec<Question<'_>> = before
+            .iter()
+            .map(|(qid, rewrite)| Question {
+                qid: qid.as_str(),
+                original: &rewrite.original,
+                rewritten: &rewrite.rewritten,
+                faults: &rewrite.faults,
+                attempt,
+                temperature,
+                prompt: asking.prompt,
+            })
+            .collect();
+        let answers = ask::ask_all(rewriter, &questions, asking.parallel, asking.kept, progress)?;
+        let mut answered = Vec::new();
+        for (rewrite, answer) in open.iter_mut().zip(answers) {
+            rewrite.attempts = attempt;
+            rewrite.temperature = Some(temperature);
+            match answer {
+                Some(sentence) => {
+                    rewrite.rewritten = sentence;
+                    answered.push(&mut **rewrite);
+                }
+                None => rewrite.faults = vec![Fault::NoAnswer],
+            }
+        }
+        check(&mut answered, names, compare, settings)?;
+    }
+    let prompt = Sha256::digest(asking.prompt.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let asked = AskedBy { rewriter: rewriter.name(), prompt, temperatures: TEMPERATURES, names: names.name() };
+    Ok(Rewrites { asked: Some(asked), ..Rewrites::sorted(all) })
+}
+
+impl Rewrite {
+    /// A sentence for a query, not yet checked.
+    fn of(truth: &Truth, rewritten: String) -> Self {
+        Self {
             qid: truth.query.id.clone(),
             original: truth.query.text.clone(),
-            rewritten: stand_ins.replace(&truth.query.text, names, settings.name_bar),
+            rewritten,
             similarity: 0.0,
             name_score: 0.0,
             attempts: 0,
+            temperature: None,
             faults: Vec::new(),
             approved: None,
-        })
-        .collect();
-    check(&mut all.iter_mut().collect::<Vec<_>>(), names, compare, settings)?;
-    if let Some(program) = program {
-        let mut running = program.start()?;
-        for _ in 0..settings.attempts {
-            let mut failing: Vec<&mut Rewrite> = all.iter_mut().filter(|rewrite| !rewrite.faults.is_empty()).collect();
-            let mut answered = Vec::new();
-            for rewrite in &mut failing {
-                rewrite.attempts += 1;
-                match running.ask(rewrite)? {
-                    Some(sentence) => {
-                        rewrite.rewritten = sentence;
-                        answered.push(&mut **rewrite);
-                    }
-                    None => rewrite.faults = vec![Fault::NoAnswer],
-                }
-            }
-            check(&mut answered, names, compare, settings)?;
         }
     }
-    let mut sorted = Rewrites::default();
-    for rewrite in all {
-        let queue = match rewrite.faults[..] {
-            [] => &mut sorted.accepted,
-            [Fault::NoAnswer] => &mut sorted.retry,
-            _ => &mut sorted.review,
-        };
-        queue.push(rewrite);
-    }
-    Ok(sorted)
 }
 
 /// Makes both checks and writes down what they say.
 fn check(
     rewrites: &mut [&mut Rewrite],
-    names: &NameList,
+    names: &dyn NameRecogniser,
     compare: &Compare<'_>,
     settings: &RewriteSettings,
 ) -> Result<()> {
@@ -163,13 +241,17 @@ fn check(
     let rewritten: Vec<String> = rewrites.iter().map(|rewrite| rewrite.rewritten.clone()).collect();
     for (rewrite, similarity) in rewrites.iter_mut().zip(compare(&originals, &rewritten)?) {
         rewrite.similarity = similarity;
-        rewrite.name_score = names.highest(&rewrite.rewritten);
         rewrite.faults.clear();
+        let score = names.highest(&rewrite.rewritten)?;
+        // What nobody looked at counts as a name until somebody has.
+        rewrite.name_score = score.unwrap_or(1.0);
         if similarity < settings.least_similarity {
             rewrite.faults.push(Fault::MeaningLost);
         }
-        if rewrite.name_score >= settings.name_bar {
-            rewrite.faults.push(Fault::NameLeft);
+        match score {
+            Some(score) if score >= settings.name_bar => rewrite.faults.push(Fault::NameLeft),
+            Some(_) => {}
+            None => rewrite.faults.push(Fault::NoAnswer),
         }
     }
     Ok(())
@@ -189,6 +271,19 @@ pub struct RewriteReport {
 }
 
 impl Rewrites {
+    fn sorted(all: Vec<Rewrite>) -> Self {
+        let mut sorted = Self::default();
+        for rewrite in all {
+            let queue = match rewrite.faults[..] {
+                [] => &mut sorted.accepted,
+                [Fault::NoAnswer] => &mut sorted.retry,
+                _ => &mut sorted.review,
+            };
+            queue.push(rewrite);
+        }
+        sorted
+    }
+
     /// The counts.
     pub fn report(&self) -> RewriteReport {
         RewriteReport {
@@ -252,7 +347,8 @@ impl Rewrites {
             }
             queues.push(file);
         }
-        Manifest::new("rank-rewrite", 1, settings, self.report()).write_with(
+        let settings = Recorded { settings, asked: self.asked.as_ref() };
+        Manifest::new("rank-rewrite", 2, settings, self.report()).write_with(
             &folder.join("queries.jsonl"),
             overwrite,
             |file| {
@@ -262,6 +358,15 @@ impl Rewrites {
             },
         )
     }
+}
+
+/// What the manifest says was asked for.
+#[derive(Serialize)]
+struct Recorded<'a> {
+    #[serde(flatten)]
+    settings: &'a RewriteSettings,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<&'a AskedBy>,
 }
 
 /// Reads a queue, in file order.

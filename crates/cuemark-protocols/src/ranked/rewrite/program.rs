@@ -1,8 +1,8 @@
-//! An external rewriter: a program that reads questions and writes answers, one JSON object a line.
+//! An external program that reads questions and writes answers, one JSON object a line, one question at a time.
 //!
-//! A question is `{"qid":"7","original":"Ross sighs.","rewritten":"a person sighs.","faults":["meaning-lost"],
-//! "attempt":1}`; the answer is `{"qid":"7","query":"a man sighs."}`. Questions come one at a time; what the program
-//! writes to its standard error goes where ours does.
+//! A rewriter is asked `{"qid":"7","original":"Ross sighs.","rewritten":"Ross sighs.","faults":[],"attempt":1,"temperature":0.0,
+//! "prompt":"…"}` and answers `{"qid":"7","query":"a man sighs."}`; a recogniser of names is asked `{"sentence":"…"}` and answers
+//! `{"names":["Ross"]}` or `{"score":0.9}`. What the program writes to its standard error goes where ours does.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -11,13 +11,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fault, Rewrite};
+use super::Fault;
+use super::ask::{Asked, Question, Rewriter};
 use crate::{ProtocolError, Result};
 
 /// The longest answer that is read, in bytes.
-const LONGEST_ANSWER: u64 = 1 << 20;
-/// After so many silences in a row the program is not asked again.
-const PATIENCE: usize = 3;
+pub(super) const LONGEST_ANSWER: u64 = 1 << 20;
+/// After so many silences in a row nobody is asked again.
+pub(super) const PATIENCE: usize = 3;
 
 /// How to start the program and how long to wait for each answer.
 #[derive(Debug, Clone)]
@@ -29,12 +30,14 @@ pub struct Program {
 }
 
 #[derive(Serialize)]
-struct Question<'a> {
+struct Line<'a> {
     qid: &'a str,
     original: &'a str,
     rewritten: &'a str,
     faults: &'a [Fault],
     attempt: usize,
+    temperature: f64,
+    prompt: &'a str,
 }
 
 #[derive(Deserialize)]
@@ -56,31 +59,59 @@ struct Connection {
     answers: Receiver<String>,
 }
 
+impl Rewriter for Program {
+    fn name(&self) -> String {
+        format!("program {}", self.command.join(" "))
+    }
+
+    fn connect(&self) -> Result<Box<dyn Asked + '_>> {
+        Ok(Box::new(self.start()?))
+    }
+}
+
+impl Asked for Running<'_> {
+    fn ask(&mut self, question: &Question<'_>) -> Result<Option<String>> {
+        let line = Line {
+            qid: question.qid,
+            original: question.original,
+            rewritten: question.rewritten,
+            faults: question.faults,
+            attempt: question.attempt,
+            temperature: question.temperature,
+            prompt: &question.opening(),
+        };
+        self.exchange(&line, |answer| {
+            let answer: Answer = serde_json::from_str(answer).ok()?;
+            (answer.qid == question.qid).then_some(answer.query)
+        })
+    }
+}
+
 impl Program {
     /// Starts it.
     ///
     /// # Errors
     /// When it cannot be started.
     pub(super) fn start(&self) -> Result<Running<'_>> {
-        Ok(Running { program: self, connection: Some(self.connect()?), silences: 0 })
+        Ok(Running { program: self, connection: Some(self.connection()?), silences: 0 })
     }
 
-    fn connect(&self) -> Result<Connection> {
-        let wrong = |problem: &dyn ToString| ProtocolError::Program {
-            program: self.command.join(" "),
-            problem: problem.to_string(),
-        };
+    fn wrong(&self, problem: &dyn ToString) -> ProtocolError {
+        ProtocolError::Program { program: self.command.join(" "), problem: problem.to_string() }
+    }
+
+    fn connection(&self) -> Result<Connection> {
         let [name, arguments @ ..] = &self.command[..] else {
-            return Err(wrong(&"no program is named"));
+            return Err(self.wrong(&"no program is named"));
         };
         let mut child = Command::new(name)
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|error| wrong(&error))?;
+            .map_err(|error| self.wrong(&error))?;
         let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(wrong(&"has no standard input or output"));
+            return Err(self.wrong(&"has no standard input or output"));
         };
         // Threads of their own, so that a program that neither reads nor writes cannot hold us up; both end with it.
         let (questions, asked) = channel::<String>();
@@ -109,43 +140,31 @@ impl Program {
 }
 
 impl Running<'_> {
-    /// The program's sentence; `None` when it gave no usable answer in time. It is then started afresh, so that a late
-    /// answer cannot be taken for the next one, and given up after a few silences in a row.
-    pub(super) fn ask(&mut self, rewrite: &Rewrite) -> Result<Option<String>> {
+    /// What `usable` makes of the program's answer; `None` when there was none in time. The program is then started afresh, so
+    /// that a late answer cannot be taken for the next one, and given up after a few silences in a row.
+    pub(super) fn exchange<T>(
+        &mut self,
+        question: &impl Serialize,
+        usable: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>> {
         if self.silences >= PATIENCE {
             return Ok(None);
         }
         let connection = match &self.connection {
             Some(connection) => connection,
-            None => self.connection.insert(self.program.connect()?),
+            None => self.connection.insert(self.program.connection()?),
         };
-        let question = Question {
-            qid: rewrite.qid.as_str(),
-            original: &rewrite.original,
-            rewritten: &rewrite.rewritten,
-            faults: &rewrite.faults,
-            attempt: rewrite.attempts,
-        };
-        let line = serde_json::to_string(&question).map_err(|error| ProtocolError::Program {
-            program: self.program.command.join(" "),
-            problem: error.to_string(),
-        })?;
+        let line = serde_json::to_string(question).map_err(|error| self.program.wrong(&error))?;
         let asked = connection.questions.send(line + "\n").is_ok();
         let answer = connection.answers.recv_timeout(self.program.timeout).ok().filter(|_| asked);
-        let usable = answer
-            .and_then(|line| serde_json::from_str::<Answer>(&line).ok())
-            .filter(|answer| answer.qid == rewrite.qid.as_str() && !answer.query.trim().is_empty());
-        match usable {
-            Some(answer) => {
-                self.silences = 0;
-                Ok(Some(answer.query))
-            }
-            None => {
-                self.silences += 1;
-                self.connection = None;
-                Ok(None)
-            }
+        let found = answer.and_then(|line| usable(&line));
+        if found.is_some() {
+            self.silences = 0;
+        } else {
+            self.silences += 1;
+            self.connection = None;
         }
+        Ok(found)
     }
 }
 
