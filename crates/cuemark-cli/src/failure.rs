@@ -9,6 +9,7 @@ use cuemark_data::DataError;
 use cuemark_encoders::EncodeError;
 use cuemark_features::FeatureError;
 use cuemark_formats::{ReadError, UnknownFormat};
+use cuemark_mcp::McpError;
 use cuemark_media::MediaError;
 use cuemark_metrics::EvalError;
 use cuemark_models::ModelError;
@@ -116,6 +117,7 @@ fn advice_of(error: &(dyn Error + 'static)) -> Option<Advice> {
         of::<DataError>,
         of::<FeatureError>,
         of::<EncodeError>,
+        of::<McpError>,
         of::<MediaError>,
         of::<EvalError>,
         of::<ProtocolError>,

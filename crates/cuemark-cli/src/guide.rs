@@ -5,7 +5,7 @@ use clap::Command;
 /// The commands by what people come for; the order of the list is that of `cuemark --help`.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Score", &["eval", "compare", "report", "convert", "human-ceiling"]),
-    ("Search", &["search", "find", "index", "serve", "weights", "demo"]),
+    ("Search", &["search", "find", "index", "serve", "mcp", "weights", "demo"]),
     ("Build benchmarks", &["data", "split", "text-bias", "text", "pool", "rank", "world"]),
     ("Train", &["models", "train", "predict", "reproduce", "bench", "features"]),
     ("The program itself", &["completions", "man"]),
@@ -63,6 +63,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("index eval", &["index eval films", "index eval films --truth test.jsonl --json"]),
     ("index calibrate", &["index calibrate films", "index calibrate films --truth test.jsonl"]),
     ("serve", &["serve films", "serve films --listen 127.0.0.1:7878"]),
+    ("mcp", &["mcp --root ~/films", "mcp --root ~/films --root ~/cuts --allow-write"]),
     ("weights list", &["weights list", "weights list --json"]),
     ("weights pull", &["weights pull i3d efficientnet-lite0 minilm", "weights pull minilm"]),
     ("weights check", &["weights check minilm", "weights check i3d"]),

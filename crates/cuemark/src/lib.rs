@@ -4,6 +4,9 @@
 //! | --- | --- | --- |
 //! | score a prediction file | [`Score`] | [`Scored`] |
 //! | find the moments that a sentence describes | [`Ask`] | [`Found`] |
+//! | find them in one film, without an index | [`FindInFilm`] | [`Found`] |
+//! | cut a moment into a file of its own | [`CutClip`] | [`WrittenClip`] |
+//! | know which indexes and films there are | [`ListFilms`] | [`ListedFilms`] |
 //! | make a collection of videos searchable | [`CreateIndex`], [`AddVideos`], [`RemoveVideos`] | [`CreatedIndex`], [`AddedVideos`], [`RemovedVideos`] |
 //! | keep what people said of answers, and fit probabilities to it | [`JudgedFile`], [`CalibrateIndex`] | [`Judgements`], [`CalibratedIndex`] |
 //! | keep an index sound and small | [`DescribeIndex`], [`VerifyIndex`], [`CompactIndex`], [`SalvageIndex`] | [`DescribedIndex`], [`VerifiedIndex`], [`CompactedIndex`], [`Salvaged`] |
@@ -103,9 +106,10 @@ pub use score::{Score, Scored, Took};
 pub use scoring::{CheckedScoring, ScoredLists, Scoring};
 pub use search::{
     AddVideos, AddedVideos, Ask, Asking, CalibrateIndex, CalibratedIndex, CompactIndex, CompactedIndex, CreateIndex,
-    CreatedIndex, DescribeIndex, DescribedIndex, FindInFilm, Found, FoundBecause, FoundConcept, FoundMoment,
-    FoundUnseen, FoundWord, IndexPlace, JudgedFile, Judgement, Judgements, RemoveVideos, RemovedVideos, SalvageIndex,
-    Shown, Verdict, VerifiedIndex, VerifyIndex, Videos, parse_moment, parse_span,
+    CreatedIndex, CutClip, DescribeIndex, DescribedIndex, FindInFilm, Found, FoundBecause, FoundConcept, FoundMoment,
+    FoundUnseen, FoundWord, IndexPlace, JudgedFile, Judgement, Judgements, ListFilms, ListedFilms, RemoveVideos,
+    RemovedVideos, SalvageIndex, Shown, Verdict, VerifiedIndex, VerifyIndex, Videos, WrittenClip, parse_moment,
+    parse_span,
 };
 pub use similarity::SimilarityBy;
 pub use study::{FillCell, RanStudy, RunStudy, Study, StudySettings, WrittenStudy};

@@ -14,10 +14,12 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct PredictionFile {
     /// The predictions: our JSONL, QVHighlights, TVR, TVR-Ranking, ActivityNet, TREC run, CSV, Charades-STA lines, or
     /// free-text answers; `-` is standard input.
     #[cfg_attr(feature = "clap", arg(id = "pred", long = "pred", value_name = "FILE"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub path: Utf8PathBuf,
     /// How to read it.
     #[serde(default)]
@@ -29,12 +31,14 @@ pub struct PredictionFile {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct PredictionReading {
     /// Layout of the predictions, when their content does not tell.
     #[cfg_attr(feature = "clap", arg(id = "pred_format", long = "pred-format", value_name = "FORMAT"))]
     pub format: Option<String>,
     /// Names of videos by number, for predictions that give numbers: `{"name": [duration, number], …}`.
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub video_index: Option<Utf8PathBuf>,
     /// How spans are found in free-text answers: auto, or seconds, percent, frames, fractions (what bare numbers are),
     /// first-two, or a regular expression with the groups `start` and `end`.

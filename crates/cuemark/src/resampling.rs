@@ -9,6 +9,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Resampling {
     /// Resamples of the bootstrap (and of the randomisation test, where there is one).
     #[cfg_attr(feature = "clap", arg(long, value_name = "N", default_value_t = Self::RESAMPLES))]

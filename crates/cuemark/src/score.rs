@@ -27,6 +27,7 @@ use crate::{Error, Note, PredictionFile, Resampling, Result, RowsOf, ScoredLists
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Score {
     /// What is right.
     #[cfg_attr(feature = "clap", command(flatten))]
@@ -53,6 +54,7 @@ pub struct Score {
     /// Write every query's scores as JSON lines.
     #[serde(default)]
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub per_query: Option<Utf8PathBuf>,
     /// Replace what is there already.
     #[serde(default)]

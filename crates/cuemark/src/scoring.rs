@@ -14,6 +14,7 @@ use crate::{Error, Leniency, Note, Result};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Scoring {
     /// Metrics, separated by commas, in any spelling that papers use (`R1@0.5`, `MR-full-mAP`). Default: what suits the files.
     #[cfg_attr(feature = "clap", arg(long, value_name = "LIST"))]
@@ -24,9 +25,11 @@ pub struct Scoring {
     pub preset: Option<String>,
     /// NMS: suppress answers that overlap a better one by more than this, or `none`.
     #[cfg_attr(feature = "clap", arg(long, value_name = "T|none"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub nms: Option<Suppression>,
     /// What the ranking is. Default: the order of the file, or the preset's.
     #[cfg_attr(feature = "clap", arg(long, value_enum))]
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub order: Option<Order>,
     /// Count an answer only when its overlap is above the threshold, not at it.
     #[cfg_attr(feature = "clap", arg(long))]

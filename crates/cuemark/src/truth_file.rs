@@ -15,9 +15,11 @@ use crate::{Note, Result, RowsOf, row_notes};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct TruthFile {
     /// What is right: our JSONL, or any dataset's own file; `.gz` and `.zst` are read as they are.
     #[cfg_attr(feature = "clap", arg(id = "truth", long = "truth", value_name = "FILE"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub path: Utf8PathBuf,
     /// How to read it.
     #[serde(default)]
@@ -29,15 +31,18 @@ pub struct TruthFile {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct TruthReading {
     /// Layout of the truth file, when its content does not tell; `cuemark data list --formats` names them.
     #[cfg_attr(feature = "clap", arg(id = "truth_format", long = "truth-format", value_name = "FORMAT"))]
     pub format: Option<String>,
     /// Video durations for layouts that state none: Charades' CSV, or JSON of id to seconds.
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "Option<String>"))]
     pub durations: Option<Utf8PathBuf>,
     /// What to do with rows that cannot be right.
     #[cfg_attr(feature = "clap", arg(long, value_enum, default_value_t))]
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub bad_rows: RowPolicy,
 }
 

@@ -12,6 +12,7 @@ mod find;
 mod human_ceiling;
 mod index;
 mod index_eval;
+mod mcp;
 mod models;
 mod pool;
 mod predict;
@@ -88,6 +89,8 @@ pub(crate) enum Command {
     Find(find::Args),
     /// Serve an index: a page to search with, and an API.
     Serve(serve::Args),
+    /// Let an assistant search your films: tools over standard input and output.
+    Mcp(mcp::Args),
     /// Human performance: what people reach against each other.
     HumanCeiling(human_ceiling::Args),
     /// The built-in synthetic world: films of coloured shapes in which the truth is known.
@@ -126,6 +129,7 @@ impl Command {
             Self::Search(args) => search::run(&args),
             Self::Find(args) => find::run(&args),
             Self::Serve(args) => serve::run(&args),
+            Self::Mcp(args) => mcp::run(&args),
             Self::HumanCeiling(args) => human_ceiling::run(&args),
             Self::World(action) => world::run(&action),
             Self::Demo(args) => demo::run(&args),

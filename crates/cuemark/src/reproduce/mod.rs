@@ -10,6 +10,7 @@ use cuemark_train::{Override, RunFile, RunFolder, Start, TrainOptions, train};
 use serde::{Deserialize, Serialize};
 
 use crate::device::cpu;
+use crate::nearness::nearness;
 use crate::train::overrides;
 use crate::{Error, Result};
 
@@ -167,7 +168,8 @@ impl Reproduce {
             let folder = RunFolder::new(folder.join(format!("seed{seed}")));
             let is_begun = folder.path().join("run.toml").is_file();
             let start = if is_begun { Start::Resume } else { Start::Fresh(Overwrite::Never) };
-            let options = TrainOptions { device: device.clone(), folder: folder.clone(), start };
+            let nearness = nearness(&run, progress)?;
+            let options = TrainOptions { device: device.clone(), folder: folder.clone(), start, nearness };
             let outcome = train(&run, &options, progress)?;
             if outcome.stopped {
                 return Err(Stopped.into());

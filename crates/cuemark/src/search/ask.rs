@@ -34,6 +34,7 @@ pub struct Ask {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct Asking {
     /// What to look for: what is seen, said or written there. `"these words"` must be said or written, `-word` and `-"these
     /// words"` must not; `said:`, `written:` and `seen:` say where to look.

@@ -22,9 +22,11 @@ const KEPT: usize = 64;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct FindInFilm {
     /// The film.
     #[cfg_attr(feature = "clap", arg(value_name = "FILM"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "String"))]
     pub film: Utf8PathBuf,
     /// What to look for, as `cuemark search` takes it: `"these words"`, `said:`, `written:`, `seen:`, `-not`.
     #[cfg_attr(feature = "clap", arg(value_name = "SENTENCE"))]

@@ -11,6 +11,7 @@ use crate::Result;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct DescribeIndex {
     /// Which index.
     #[cfg_attr(feature = "clap", command(flatten))]

@@ -12,6 +12,7 @@ use crate::device::cpu;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub struct IndexPlace {
     /// The index: a folder, `file:DIR`, or `milvus://HOST:PORT/COLLECTION`.
     #[cfg_attr(feature = "clap", arg(value_name = "INDEX"))]
