@@ -5,7 +5,7 @@ use clap::Command;
 /// The commands by what people come for; the order of the list is that of `cuemark --help`.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Score", &["eval", "compare", "report", "convert", "human-ceiling"]),
-    ("Search", &["search", "find", "index", "serve", "mcp", "weights", "demo"]),
+    ("Search", &["search", "find", "transcribe", "index", "serve", "mcp", "weights", "demo"]),
     ("Build benchmarks", &["data", "split", "text-bias", "text", "pool", "rank", "world"]),
     ("Train", &["models", "train", "predict", "reproduce", "bench", "features"]),
     ("The program itself", &["completions", "man"]),
@@ -52,6 +52,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "find",
         &["find holiday.mp4 \"a dog jumps into a lake\"", "find talk.mp4 'said: \"thank you\"' --clip thanks.mp4"],
+    ),
+    (
+        "transcribe",
+        &["transcribe talk.mp4 --out talk.srt", "transcribe talk.mp4 --to json", "transcribe slides.mp4 --written"],
     ),
     ("index create", &["index create films holiday/", "index create films holiday/*.mp4 --encoder clip"]),
     ("index add", &["index add films more/", "index add films new.mp4"]),

@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn what_lies_inside_is_found_by_its_whole_name_and_from_the_folder() {
         let (_guard, _, root) = folders();
-        let allowed = Allowed::new(&[root.clone()], Writing::Never).unwrap();
+        let allowed = Allowed::new(std::slice::from_ref(&root), Writing::Never).unwrap();
         for path in ["film.mp4", "./film.mp4", "../in/film.mp4", root.join("film.mp4").as_str()] {
             assert_eq!(allowed.existing("film", path).unwrap(), root.join("film.mp4"), "{path}");
         }
@@ -140,7 +140,7 @@ mod tests {
         symlink(&home, root.join("up")).unwrap();
         symlink(home.join("nowhere"), root.join("dangling.mp4")).unwrap();
         symlink(root.join("film.mp4"), root.join("again.mp4")).unwrap();
-        let allowed = Allowed::new(&[root.clone()], Writing::New).unwrap();
+        let allowed = Allowed::new(std::slice::from_ref(&root), Writing::New).unwrap();
         for path in ["out.mp4", "up/secret", "up", "dangling.mp4"] {
             assert!(allowed.existing("film", path).is_err(), "{path}");
         }
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn new_files_are_named_only_where_that_was_allowed_and_nothing_is_replaced() {
         let (_guard, _, root) = folders();
-        let allowed = Allowed::new(&[root.clone()], Writing::New).unwrap();
+        let allowed = Allowed::new(std::slice::from_ref(&root), Writing::New).unwrap();
         assert_eq!(allowed.new_file("out", "new.mp4").unwrap(), root.join("new.mp4"));
         assert!(matches!(allowed.new_file("out", "film.mp4"), Err(McpError::Exists { .. })));
         let reading = Allowed::new(&[root], Writing::Never).unwrap();

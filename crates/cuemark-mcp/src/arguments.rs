@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    fn object(value: Value) -> JsonObject {
+    fn object(value: &Value) -> JsonObject {
         value.as_object().unwrap().clone()
     }
 
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_an_argument_names_it() {
-        let said = |value: Value| read::<Asking>(object(value)).unwrap_err().to_string();
+        let said = |value: Value| read::<Asking>(object(&value)).unwrap_err().to_string();
         assert!(said(json!({ "limit": "many" })).starts_with("`limit`: invalid type"));
         assert!(said(json!({ "tags": ["a", 3] })).starts_with("`tags[1]`: "));
         assert!(said(json!({ "sentense": "a dog" })).contains("sentense"));

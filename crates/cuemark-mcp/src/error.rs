@@ -67,7 +67,14 @@ pub enum McpError {
     },
     /// What was asked for could not be carried out.
     #[error(transparent)]
-    Request(#[from] cuemark::Error),
+    Request(Box<cuemark::Error>),
+}
+
+/// The largest is boxed: every result would carry its size.
+impl From<cuemark::Error> for McpError {
+    fn from(error: cuemark::Error) -> Self {
+        Self::Request(Box::new(error))
+    }
 }
 
 impl McpError {

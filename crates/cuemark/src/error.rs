@@ -8,8 +8,10 @@ use cuemark_features::FeatureError;
 use cuemark_formats::{ReadError, UnknownFormat, UnknownParser};
 use cuemark_media::MediaError;
 use cuemark_metrics::EvalError;
+use cuemark_ocr::OcrError;
 use cuemark_protocols::ProtocolError;
 use cuemark_search::SearchError;
+use cuemark_speech::SpeechError;
 use cuemark_tensor::UnknownDevice;
 use cuemark_text::TextError;
 use cuemark_text::similarity::SimilarityError;
@@ -49,6 +51,12 @@ pub enum Error {
     /// A video file, or the programs that read it.
     #[error(transparent)]
     Media(#[from] MediaError),
+    /// What is said in a film.
+    #[error(transparent)]
+    Speech(#[from] SpeechError),
+    /// What is written in a film.
+    #[error(transparent)]
+    Ocr(#[from] OcrError),
     /// A protocol or a baseline.
     #[error(transparent)]
     Protocol(Box<ProtocolError>),
@@ -159,6 +167,8 @@ impl Advise for Error {
             Self::Features(error) => error.advice(),
             Self::Encode(error) => error.advice(),
             Self::Media(error) => error.advice(),
+            Self::Speech(error) => error.advice(),
+            Self::Ocr(error) => error.advice(),
             Self::Protocol(error) => error.advice(),
             Self::Train(error) => error.advice(),
             Self::Text(error) => error.advice(),

@@ -6,6 +6,7 @@
 //! | find the moments that a sentence describes | [`Ask`] | [`Found`] |
 //! | find them in one film, without an index | [`FindInFilm`] | [`Found`] |
 //! | cut a moment into a file of its own | [`CutClip`] | [`WrittenClip`] |
+//! | write down what is said or written in a film | [`Transcribe`] | [`Transcript`] |
 //! | know which indexes and films there are | [`ListFilms`] | [`ListedFilms`] |
 //! | make a collection of videos searchable | [`CreateIndex`], [`AddVideos`], [`RemoveVideos`] | [`CreatedIndex`], [`AddedVideos`], [`RemovedVideos`] |
 //! | keep what people said of answers, and fit probabilities to it | [`JudgedFile`], [`CalibrateIndex`] | [`Judgements`], [`CalibratedIndex`] |
@@ -108,8 +109,8 @@ pub use search::{
     AddVideos, AddedVideos, Ask, Asking, CalibrateIndex, CalibratedIndex, CompactIndex, CompactedIndex, CreateIndex,
     CreatedIndex, CutClip, DescribeIndex, DescribedIndex, FindInFilm, Found, FoundBecause, FoundConcept, FoundMoment,
     FoundUnseen, FoundWord, IndexPlace, JudgedFile, Judgement, Judgements, ListFilms, ListedFilms, RemoveVideos,
-    RemovedVideos, SalvageIndex, Shown, Verdict, VerifiedIndex, VerifyIndex, Videos, WrittenClip, parse_moment,
-    parse_span,
+    RemovedVideos, SalvageIndex, Shown, Transcribe, Transcript, TranscriptLayout, Verdict, VerifiedIndex, VerifyIndex,
+    Videos, WrittenClip, parse_moment, parse_span,
 };
 pub use similarity::SimilarityBy;
 pub use study::{FillCell, RanStudy, RunStudy, Study, StudySettings, WrittenStudy};

@@ -26,6 +26,7 @@ mod split;
 mod text;
 mod text_bias;
 mod train;
+mod transcribe;
 mod weights;
 mod world;
 
@@ -87,6 +88,8 @@ pub(crate) enum Command {
     Search(search::Args),
     /// Find the moments of one film that a sentence describes, without an index to name.
     Find(find::Args),
+    /// Write down what is said in a film, with times, or what is written in its pictures.
+    Transcribe(transcribe::Args),
     /// Serve an index: a page to search with, and an API.
     Serve(serve::Args),
     /// Let an assistant search your films: tools over standard input and output.
@@ -128,6 +131,7 @@ impl Command {
             Self::Index(action) => index::run(&action),
             Self::Search(args) => search::run(&args),
             Self::Find(args) => find::run(&args),
+            Self::Transcribe(args) => transcribe::run(&args),
             Self::Serve(args) => serve::run(&args),
             Self::Mcp(args) => mcp::run(&args),
             Self::HumanCeiling(args) => human_ceiling::run(&args),

@@ -12,6 +12,7 @@ mod keep;
 mod list;
 mod place;
 mod salvage;
+mod transcribe;
 mod words;
 
 pub use add::{AddVideos, AddedVideos, Videos};
@@ -29,3 +30,4 @@ pub use keep::{
 pub use list::{ListFilms, ListedFilms};
 pub use place::IndexPlace;
 pub use salvage::SalvageIndex;
+pub use transcribe::{Transcribe, Transcript, TranscriptLayout};

@@ -13,10 +13,10 @@ use cuemark_speech::{Speech, subtitle_files, subtitles_of};
 use cuemark_tensor::Device;
 
 /// The weights that hear, and those that tell speech from other sound.
-const HEARING: &str = "whisper-tiny-en";
-const VOICE: &str = "silero-vad";
+pub(super) const HEARING: &str = "whisper-tiny-en";
+pub(super) const VOICE: &str = "silero-vad";
 /// The weights that read.
-const READING: &str = "pp-ocrv4";
+pub(super) const READING: &str = "pp-ocrv4";
 
 /// The sources of lines for an index of `encoder`.
 ///
@@ -30,7 +30,7 @@ pub(crate) fn sources(encoder: &str) -> Vec<Box<dyn Lines>> {
 }
 
 /// Whether weights are there, as far as their sizes tell; they are held to their checksums when they are opened.
-fn is_pulled(name: &str) -> bool {
+pub(super) fn is_pulled(name: &str) -> bool {
     weights::find(name).and_then(|card| Cache::of_user()?.locate(card)).is_ok()
 }
 
