@@ -10,6 +10,7 @@ const FILES: &[(&str, &[u8])] = &[
     ("run.toml", include_bytes!("../../../encoder/run.toml")),
     ("search.json", include_bytes!("../../../encoder/search.json")),
     ("vocabulary.txt", include_bytes!("../../../encoder/vocabulary.txt")),
+    ("verbs.txt", include_bytes!("../../../encoder/verbs.txt")),
     ("calibration.json", include_bytes!("../../../encoder/calibration.json")),
     ("checkpoints/best.safetensors", include_bytes!("../../../encoder/checkpoints/best.safetensors")),
 ];
