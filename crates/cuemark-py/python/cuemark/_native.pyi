@@ -71,6 +71,11 @@ class Answer:
         Where it begins, in seconds.
         """
     @property
+    def strength(self, /) -> str:
+        """
+        How strong it is, in a word: `strong`, `fair` or `weak`. All that can be said where `Answers.calibrated` is false.
+        """
+    @property
     def video(self, /) -> str:
         """
         The video's name.
@@ -108,6 +113,11 @@ class Answers:
         """
         How likely the best of all is, also where none was likely enough; `None` when nothing was found.
         """
+    @property
+    def calibrated(self, /) -> bool:
+        """
+        Whether probabilities were fitted to answers with known truth; where they were not, they only put answers in order.
+        """
     def to_dict(self, /) -> dict[str, Any]:
         """
         What `cuemark search --json` prints.
@@ -120,6 +130,11 @@ class Answers:
     def unknown_words(self, /) -> list[str]:
         """
         Words of the question that mean nothing to the encoder.
+        """
+    @property
+    def unseen(self, /) -> dict[str, str]:
+        """
+        Words that nothing the encoder recognises comes near, each with what comes nearest: by sight it cannot be asked for them.
         """
 
 @final
