@@ -18,6 +18,7 @@ struct Finding {
 
 /// In the order of the document.
 const FINDINGS: &[Finding] = &[
+    Finding { question: "What does a world of the size of real datasets change?", answer: full_size },
     Finding {
         question: "Do models drop from iid to ood when locations are biased, and not when they are not?",
         answer: gaps,
@@ -104,6 +105,35 @@ fn with_text(run: &RunResult, text: QueryText, metric: &str) -> Option<Measure> 
             && test.split.starts_with("test")
     };
     run.tests.iter().filter(fits).find_map(|test| test.metrics.get(metric).copied())
+}
+
+/// Chance and guesses first, then the methods, best first; the small world's figure beside the large one's.
+fn full_size(runs: &[&RunResult]) -> Option<String> {
+    let metric = "R@1,IoU=0.5";
+    let of = |dataset: &str, named: &str, split: &str| {
+        let is_same = |run: &&&RunResult| run.dataset == dataset && run.protocol == "own" && name(run) == named;
+        runs.iter().filter(is_same).find_map(|run| run.plain(split, metric))
+    };
+    let mut full: Vec<&&RunResult> = runs.iter().filter(|run| run.dataset == "world-full").collect();
+    let score = |run: &RunResult| run.plain("test-iid", metric).map_or(0.0, |measure| measure.value);
+    let place = |run: &RunResult| u8::from(run.kind == Answerer::Model);
+    full.sort_by(|a, b| place(a).cmp(&place(b)).then(score(b).total_cmp(&score(a))));
+    let rows: Vec<Vec<String>> = full
+        .iter()
+        .map(|run| {
+            let named = name(run);
+            let small = of("world", &named, "test-iid").map(percent).unwrap_or_default();
+            let seconds = run.train_seconds.map_or_else(String::new, |seconds| format!("{seconds:.0}"));
+            let [iid, ood] = ["test-iid", "test-ood"].map(|split| of("world-full", &named, split));
+            let gap = iid.zip(ood).map(|(iid, ood)| difference(iid, ood)).unwrap_or_default();
+            vec![named, seconds, small, iid.map(percent).unwrap_or_default(), ood.map(percent).unwrap_or_default(), gap]
+        })
+        .collect();
+    let table = table(&["R@1,IoU=0.5", "seconds", "small, iid", "full, iid", "full, ood", "ood − iid"], &rows)?;
+    Some(format!(
+        "Ten times the films: 42,000 queries to learn from. Every run has a cap in minutes, and methods with slow steps made few of them:\n\
+         `results/notes/full-2026-11-17.md` has the steps, and what the rows decide and do not.\n\n{table}"
+    ))
 }
 
 fn gaps(runs: &[&RunResult]) -> Option<String> {

@@ -53,10 +53,10 @@ pub enum Error {
     Media(#[from] MediaError),
     /// What is said in a film.
     #[error(transparent)]
-    Speech(#[from] SpeechError),
+    Speech(Box<SpeechError>),
     /// What is written in a film.
     #[error(transparent)]
-    Ocr(#[from] OcrError),
+    Ocr(Box<OcrError>),
     /// A protocol or a baseline.
     #[error(transparent)]
     Protocol(Box<ProtocolError>),
@@ -133,7 +133,15 @@ macro_rules! boxed {
     };
 }
 
-boxed!(Bench: BenchError, Encode: EncodeError, Protocol: ProtocolError, Train: TrainError, World: WorldError);
+boxed!(
+    Bench: BenchError,
+    Encode: EncodeError,
+    Ocr: OcrError,
+    Protocol: ProtocolError,
+    Speech: SpeechError,
+    Train: TrainError,
+    World: WorldError,
+);
 
 impl Error {
     /// A setting that cannot be.
