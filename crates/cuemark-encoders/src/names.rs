@@ -51,7 +51,7 @@ impl Names {
         self.names.iter().copied().zip(cosines).max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    /// The vectors as bytes that [`Names::from_bytes`] reads: which names they are of and how wide, then their numbers.
+    /// The vectors as bytes that `from_bytes` reads: which names they are of and how wide, then their numbers.
     pub fn to_bytes(&self) -> Vec<u8> {
         let width = self.vectors.first().map_or(0, Vec::len);
         let mut bytes = heading(&self.names, width).into_bytes();
