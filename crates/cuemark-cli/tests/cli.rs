@@ -246,19 +246,20 @@ fn the_quick_demo_shows_a_gap_for_guesses_and_answers_from_an_index() {
     };
     assert!(of("bias-mode", "test-iid") > of("bias-mode", "test-ood") + 0.1);
     assert_eq!((of("oracle", "test-iid"), of("oracle", "test-ood")), (1.0, 1.0));
-    // The index has the test videos as files that can be played, and answered three sentences, the first ones rightly; a fourth
-    // asks for what no film shows, and nothing is said to be likelier than not.
+    // The index has the test videos as files that can be played, and was asked three sentences, some of which it answers, mostly
+    // rightly; a fourth asks for what no film shows.
     let videos = found["index"]["status"]["videos"].as_u64().unwrap();
     let answers = found["answers"].as_array().unwrap();
     assert_eq!(answers.len(), 4);
-    let first_is_right = |asked: &&Value| asked["answers"][0]["right"] == true;
-    assert!(answers[..3].iter().filter(first_is_right).count() >= 2, "{answers:?}");
-    let refused = |answer: &Value| answer["probability"].as_f64().unwrap() < 0.5;
-    assert!(answers[3]["answers"].as_array().unwrap().iter().all(refused), "{}", answers[3]);
+    let answered: Vec<&Value> =
+        answers[..3].iter().filter(|asked| !asked["answers"].as_array().unwrap().is_empty()).collect();
+    assert!(answered.iter().any(|asked| asked["answers"][0]["right"] == true), "{answers:?}");
+    assert!(answered.iter().all(|asked| asked["answers"][0]["probability"].as_f64().unwrap() >= 0.5), "{answers:?}");
+    assert_eq!(answers[3]["answers"].as_array().unwrap().len(), 0, "nothing good enough: {}", answers[3]);
     let index = format!("{out}/index");
-    let sentence = found["answers"][0]["sentence"].as_str().unwrap();
+    let sentence = answered[0]["sentence"].as_str().unwrap();
     let asked = json(&["search", &index, sentence, "--least", "0", "--json"]);
-    assert_eq!(asked["answers"][0]["span"], found["answers"][0]["answers"][0]["span"]);
+    assert_eq!(asked["answers"][0]["span"], answered[0]["answers"][0]["span"]);
     assert!(Path::new(asked["answers"][0]["path"].as_str().unwrap()).is_file());
 
     // A second run uses what is finished, and serves it when asked to.

@@ -33,8 +33,8 @@ const METRIC: &str = "R@1,IoU=0.5";
 ///
 /// Films a world of coloured shapes, trains two small models and a weak one, tests them beside guesses that never see a
 /// video, in pools of fifty videos and on graded lists, says which of them to trust and why, makes test videos searchable by an
-/// encoder that comes with the program, answers three sentences, refuses a fourth and writes a report. Nothing is downloaded. What
-/// is finished is used again, so a stopped demo goes on where it was.
+/// encoder that comes with the program, asks three sentences and a fourth that no film answers, and writes a report. Nothing is
+/// downloaded. What is finished is used again, so a stopped demo goes on where it was.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where everything is written. Default: cuemark-demo, or cuemark-demo-quick
@@ -84,7 +84,7 @@ const STEPS: &[Step] = &[
     Step { about: "filming a world and cutting its splits", run: film },
     Step { about: "training three models, testing them beside guesses", run: train_and_test },
     Step { about: "making the test videos searchable", run: collection::index },
-    Step { about: "answering three sentences and refusing a fourth", run: questions::ask },
+    Step { about: "asking three sentences, and a fourth that no film answers", run: questions::ask },
     Step { about: "writing the report", run: write_report },
 ];
 
@@ -205,7 +205,7 @@ fn write_report(stage: &mut Stage) -> anyhow::Result<()> {
 /// What the trust cards hold against the trained models: the reason why there is a laboratory.
 fn caught(cards: &[TrustCard]) -> String {
     let mut text = String::new();
-    for card in cards.iter().filter(|card| card.name.kind == Answerer::Model) {
+    for card in cards.iter().filter(|card| card.name.kind == Answerer::Model && card.metric == METRIC) {
         let mut against = card.checks.iter().filter(|check| check.verdict == TrustVerdict::Bad).peekable();
         if against.peek().is_none() {
             continue;

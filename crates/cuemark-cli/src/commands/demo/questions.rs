@@ -15,6 +15,8 @@ use crate::output::say;
 const SENTENCES: usize = 3;
 /// Answers to each.
 const ANSWERS: usize = 3;
+/// An answer must be likelier than not: the curve was fitted, so that means something.
+const LIKELY: f64 = 0.5;
 /// An answer that overlaps the moment a query was written for by so much is that moment.
 const SAME: f64 = 0.5;
 /// A moment of this grade or more is right: its action matches, if not every detail.
@@ -49,7 +51,7 @@ pub(super) fn ask(stage: &mut Stage) -> anyhow::Result<()> {
 }
 
 fn answer(index: &Index, log: &WorldLog, truth: &Truth) -> anyhow::Result<Value> {
-    let question = Question { limit: ANSWERS, ..Question::sentence(&truth.query.text) };
+    let question = Question { limit: ANSWERS, least: LIKELY, ..Question::sentence(&truth.query.text) };
     say(&format!("  “{}”", truth.query.text));
     let answers = index.answer(&question)?;
     let mut found = Vec::new();
