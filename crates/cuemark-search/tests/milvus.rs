@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Advise as _, Dialect, Progress, Rng, Span, VideoId};
@@ -24,6 +24,8 @@ use cuemark_search::{
 const WIDTH: usize = 32;
 const VIDEOS: usize = 125;
 const PER_VIDEO: usize = 200;
+/// A server that takes longer to start does not start.
+const STARTING: Duration = Duration::from_secs(300);
 
 /// A server of our own, on a port of its own.
 struct Server {
@@ -55,6 +57,20 @@ impl Server {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let process = line.strip_prefix("READY ").unwrap_or_else(|| panic!("the server said {line:?}"));
         self.running = Some((child, process.trim().parse().unwrap()));
+        self.wait_until_it_answers();
+    }
+
+    /// Waits until it says that a collection which never was is not there: its port opens long before it knows that, and on
+    /// a machine that does much else the client's patience with a new address ends sooner.
+    fn wait_until_it_answers(&self) {
+        let began = Instant::now();
+        loop {
+            let told = Milvus::open(&self.url("nowhere")).err().unwrap().to_string();
+            if told.ends_with("there is no such collection") {
+                return;
+            }
+            assert!(began.elapsed() < STARTING, "the server does not answer: {told}");
+        }
     }
 
     /// `kill -9`

@@ -23,7 +23,7 @@ use crate::{Result, SearchError};
 const ATTEMPT: Duration = Duration::from_secs(30);
 /// How long a server that was never reached is waited for.
 const FIRST_PATIENCE: Duration = Duration::from_secs(3);
-/// How long one that has answered before is waited for: it may be restarting.
+/// How long one that took a call before is waited for: it may be starting, or restarting.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// Between two attempts, at first and at most.
 const PAUSE: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(2)];
@@ -105,6 +105,8 @@ impl Wire {
             }
             Ok(Ok(Err(status))) => Err(of_transport(&status)),
             Ok(Err(_)) => {
+                // Connecting has a shorter limit of its own: somebody took the connection and is slow, as one that starts.
+                self.reached.store(true, Ordering::Relaxed);
                 Err(Failure { transient: true, problem: format!("no answer within {} s", ATTEMPT.as_secs()) })
             }
             Err(_) => Err(Failure { transient: true, problem: "the call was dropped".to_owned() }),
@@ -144,7 +146,7 @@ impl Wire {
         let advice = if !self.reached.load(Ordering::Relaxed) {
             "is the server running, and is the address right? `milvus-server` of `pip install milvus==2.3.5` starts one"
         } else if failure.transient {
-            "the server answered before: is it still running? what was acknowledged is safe; try again"
+            "the server was there before: is it still running? what was acknowledged is safe; try again"
         } else {
             "the server's log says more"
         };
