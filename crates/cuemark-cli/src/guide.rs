@@ -185,15 +185,31 @@ pub(crate) fn guided(program: Command) -> Command {
     for (title, names) in GROUPS {
         text += &format!("{title}:\n");
         for name in names {
-            text += &format!("  {name:14} {}\n", about(name));
+            text += &row(name, &about(name));
         }
         text.push('\n');
     }
     text += "`cuemark COMMAND --help` has examples.";
     let program = program
-        .help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{after-help}\n\nOptions:\n{options}")
+        .help_template("{about-with-newline}\n{usage-heading} {usage}{after-help}\n\nOptions:\n{options}")
         .after_help(text);
     EXAMPLES.iter().fold(program, |program, (path, lines)| with_examples(program, path, lines))
+}
+
+/// A command and what it is for, the second line under the first: the parser would wrap it under the name.
+fn row(name: &str, about: &str) -> String {
+    const WIDTH: usize = 80;
+    let mut row = format!("  {name:14}");
+    let mut length = row.len();
+    for word in about.split(' ') {
+        if length + 1 + word.len() > WIDTH {
+            row += &format!("\n  {:14}", "");
+            length = 16;
+        }
+        row += &format!(" {word}");
+        length += 1 + word.len();
+    }
+    row + "\n"
 }
 
 /// `program` with examples at the command that `path` names.

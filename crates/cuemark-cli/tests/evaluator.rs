@@ -106,6 +106,18 @@ fn a_misspelt_key_is_named_in_predictions_and_in_truth() {
     let refused = scene.eval("slip.jsonl", &[]);
     assert_eq!(code(&refused), 1);
     assert!(err(&refused).contains("did you mean `pred_relevant_windows`?"), "{}", err(&refused));
+    // Saliency beside it is nothing that a span's metric could score.
+    let salient = |n: usize| json!({ "qid": n, "pred_relevant_window": [[1, 2, 0.5]], "pred_saliency_scores": [0.5] });
+    scene.write("salient.jsonl", (0..20).map(salient));
+    let refused = scene.eval("salient.jsonl", &["--metrics", "mIoU"]);
+    assert_eq!(code(&refused), 1);
+    assert!(err(&refused).contains("did you mean `pred_relevant_windows`?"), "{}", err(&refused));
+    let unread = |n: usize| json!({ "qid": n, "query": "x", "vid": format!("v{n}"), "duratoin": 100.0, "relevant_windows": [[10, 20]] });
+    scene.write("truth.jsonl", (0..20).map(unread));
+    let refused = scene.eval("good.jsonl", &[]);
+    assert_eq!(code(&refused), 1);
+    let slip = "20 lines have a field `duratoin` (first: line 1): did you mean `duration`?";
+    assert!(err(&refused).contains(slip), "{}", err(&refused));
     let truth = |n: usize| json!({ "qid": n, "query": "x", "video": format!("v{n}"), "duratoin": 100.0, "spans": [[10.0, 20.0]] });
     scene.write("truth.jsonl", (0..20).map(truth));
     let noted = scene.eval("good.jsonl", &["--metrics", "mIoU"]);

@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use cuemark_core::nearest::nearest;
 use cuemark_core::{Advice, Advise};
-use cuemark_formats::ReadError;
+use cuemark_formats::{ReadError, StrangeKey};
 
 /// The result of looking up or loading a dataset.
 pub type Result<T, E = DataError> = std::result::Result<T, E>;
@@ -39,6 +39,8 @@ pub enum DataError {
     UnknownLayout {
         /// The file.
         path: Utf8PathBuf,
+        /// A field that may be a slip of the pen for the one which is missing.
+        strange: Option<StrangeKey>,
     },
     /// A truth file without a single query in it.
     #[error("{path}: the file holds no query")]
@@ -69,6 +71,11 @@ impl Advise for DataError {
                 let folder =
                     format!(" (in a run file `data.root`) is the dataset's own folder, the one that holds `{example}`");
                 Some(Advice::say("").setting("root").and(folder))
+            }
+            Self::UnknownLayout { strange: Some(StrangeKey { key, meant, count, line }), .. } => {
+                let lines = cuemark_core::text::counted(*count, "line has", "lines have");
+                let slip = format!("{lines} a field `{key}` (first: line {line}): did you mean `{meant}`?");
+                Some(slip.into())
             }
             Self::UnknownLayout { .. } => {
                 let names: Vec<_> = crate::TruthFormat::ALL.iter().map(|format| format.name()).collect();

@@ -32,4 +32,4 @@ pub use readers::human_reannotations::{Reannotation, read_reannotations};
 pub use readers::mvmr::complete_pools;
 pub use readers::tvr_ranking::{RankedPair, Rating, read_ranked_pairs, read_ratings};
 pub use registry::{DATASETS, find};
-pub use truth_file::{TruthFormat, read_truth};
+pub use truth_file::{TRUTH_FIELDS, TruthFormat, read_truth};

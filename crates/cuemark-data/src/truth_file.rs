@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use cuemark_core::Split;
-use cuemark_formats::Source;
+use cuemark_formats::{Source, strange_keys};
 
 use crate::dataset::concatenated;
 use crate::peek::Peek;
@@ -62,9 +62,29 @@ impl TruthFormat {
     pub fn of(source: &Source) -> Result<Self> {
         let peek = Peek::at(source)?;
         let known = Self::ALL.iter().copied().find(|format| (format.0.looks_like)(&peek));
-        known.ok_or_else(|| DataError::UnknownLayout { path: source.path().to_owned() })
+        known.ok_or_else(|| {
+            let strange = strange_keys(source, TRUTH_FIELDS).unwrap_or_default().into_iter().next();
+            DataError::UnknownLayout { path: source.path().to_owned(), strange }
+        })
     }
 }
+
+/// Fields of truth files in JSON lines: ours and QVHighlights'.
+pub const TRUTH_FIELDS: &[&str] = &[
+    "qid",
+    "query",
+    "video",
+    "vid",
+    "duration",
+    "spans",
+    "moments",
+    "pool",
+    "kind",
+    "highlights",
+    "relevant_windows",
+    "relevant_clip_ids",
+    "saliency_scores",
+];
 
 impl FromStr for TruthFormat {
     type Err = DataError;

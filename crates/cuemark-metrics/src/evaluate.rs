@@ -206,11 +206,7 @@ fn drop_unscorable_highlights(
     mut positions: Vec<usize>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<usize>, EvalError> {
-    let is_highlight = |position: &usize| {
-        let of_clips = plan.metrics[*position].metric;
-        matches!(of_clips, Metric::HighlightMap { .. } | Metric::HighlightHit { .. })
-            || matches!(of_clips, Metric::ClipsAp { .. } | Metric::TopClipsAp { .. })
-    };
+    let is_highlight = |position: &usize| plan.metrics[*position].metric.is_of_clips();
     let Some(first) = positions.iter().find(|position| is_highlight(position)) else { return Ok(positions) };
     let mut lists = predictions.tasks().into_iter().filter_map(|task| predictions.lists(task));
     let saliency = lists.any(|lists| (0..lists.count()).any(|place| lists.saliency(place).is_some()));

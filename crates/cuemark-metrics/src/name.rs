@@ -66,6 +66,14 @@ impl Metric {
 }
 
 impl Metric {
+    /// Whether it scores the saliency of clips rather than spans.
+    pub fn is_of_clips(&self) -> bool {
+        matches!(
+            self,
+            Self::HighlightMap { .. } | Self::HighlightHit { .. } | Self::ClipsAp { .. } | Self::TopClipsAp { .. }
+        )
+    }
+
     /// Whether an answer counts from some overlap on, which presets judge differently.
     pub(crate) fn has_threshold(&self) -> bool {
         !matches!(

@@ -98,9 +98,11 @@ impl Pairing<'_> {
 
     /// Is there anything to score?
     fn has_spans(&self, slips: &[Note], notes: &mut Vec<Note>) -> Result<()> {
+        // Saliency is something to score only where a metric reads it, and where no span was lost to a slip of the pen.
+        let reads_saliency = slips.is_empty() && self.plan.metrics.iter().any(|name| name.metric.is_of_clips());
         let mut count = 0;
         for lists in self.answers.tasks().into_iter().filter_map(|task| self.answers.named(task)) {
-            let says = |list| !lists.is_unanswered(list) || lists.saliency(list).is_some();
+            let says = |list| !lists.is_unanswered(list) || (reads_saliency && lists.saliency(list).is_some());
             if (0..lists.count()).any(says) {
                 return Ok(());
             }
@@ -224,8 +226,8 @@ impl Pairing<'_> {
         spread(known).find(|list| rises(list))?;
         let all: Vec<&(usize, usize)> = known.iter().filter(|list| rises(list)).collect();
         let text = format!(
-            "in {} of {} a later answer has a higher score than an earlier one; answers were ranked as the file lists them, \
-             `order` = `score` ranks them by score",
+            "in {} of {} a later answer has a higher score than an earlier one; answers were ranked as the file lists them; \
+             the order `score` would rank them by score",
             thousands(all.len()),
             counted(known.len(), "list", "lists")
         );

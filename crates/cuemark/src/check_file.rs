@@ -3,11 +3,10 @@
 use camino::Utf8PathBuf;
 use cuemark_core::text::thousands;
 use cuemark_core::{Advise as _, Dialect, Progress, Truth};
-use cuemark_data::TruthFormat;
+use cuemark_data::{TRUTH_FIELDS, TruthFormat};
 use cuemark_formats::{StrangeKey, strange_keys};
 use serde::{Deserialize, Serialize};
 
-use crate::truth_file::TRUTH_FIELDS;
 use crate::{Note, Result, TruthFile, TruthReading};
 
 /// Checks a truth file of one's own: can it be read, as what, and what in it cannot be right.

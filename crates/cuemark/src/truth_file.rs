@@ -5,7 +5,7 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use cuemark_core::text::counted;
 use cuemark_core::{Progress, RowPolicy, Split};
-use cuemark_data::{Durations, ReadOptions, TruthFormat};
+use cuemark_data::{Durations, ReadOptions, TRUTH_FIELDS, TruthFormat};
 use cuemark_formats::{Source, StrangeKey, strange_keys};
 use serde::{Deserialize, Serialize};
 
@@ -84,23 +84,6 @@ pub fn truth_notes(source: &Source, split: &Split, bad_rows: RowPolicy) -> Vec<N
     });
     rows.chain(slips).map(|note| note.located(source)).collect()
 }
-
-/// Fields of truth files in JSON lines: ours and QVHighlights'.
-pub(crate) const TRUTH_FIELDS: &[&str] = &[
-    "qid",
-    "query",
-    "video",
-    "vid",
-    "duration",
-    "spans",
-    "moments",
-    "pool",
-    "kind",
-    "highlights",
-    "relevant_windows",
-    "relevant_clip_ids",
-    "saliency_scores",
-];
 
 impl TruthReading {
     /// The layout's name, understood.

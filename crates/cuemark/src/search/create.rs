@@ -56,6 +56,10 @@ impl CreateIndex {
     /// When there is one already and it may not be replaced, the encoder cannot be opened, or the index cannot be written.
     pub fn run(&self, progress: &Progress) -> Result<CreatedIndex> {
         let url = self.place.url()?;
+        if !self.what.videos.is_empty() {
+            // Before anything is made: an empty index would stay behind.
+            cuemark_media::Ffmpeg::on_path().check()?;
+        }
         progress.phase("opening", 0);
         let device = cuemark_tensor::device(&self.place.device)?;
         let encoder = encoder::open(&self.encoder, self.what.features.as_deref(), &device)?;
