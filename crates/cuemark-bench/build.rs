@@ -1,4 +1,4 @@
-//! Lists the repository's run files and matrices, so that the program carries them with it.
+//! Lists the repository's run files, matrices and results of runs, so that the program carries them with it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 fn main() -> std::io::Result<()> {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..");
     let mut text = String::new();
-    for (name, folder) in [("RUN_FILES", "runs"), ("MATRICES", "matrices")] {
+    let lists = [("RUN_FILES", "runs", "toml"), ("MATRICES", "matrices", "toml"), ("RESULTS", "results/runs", "json")];
+    for (name, folder, ending) in lists {
         let folder = root.join(folder);
         println!("cargo::rerun-if-changed={}", folder.display());
         let mut files = Vec::new();
-        collect(&folder, "", &mut files)?;
+        collect(&folder, "", ending, &mut files)?;
         files.sort();
         let _ = writeln!(text, "static {name}: &[(&str, &str)] = &[");
         for (stem, path) in files {
@@ -21,15 +22,15 @@ fn main() -> std::io::Result<()> {
     std::fs::write(PathBuf::from(std::env::var("OUT_DIR").unwrap_or_default()).join("ready.rs"), text)
 }
 
-/// Every TOML file below `folder`, by its path without the ending.
-fn collect(folder: &Path, before: &str, files: &mut Vec<(String, PathBuf)>) -> std::io::Result<()> {
+/// Every file below `folder` that ends so, by its path without the ending.
+fn collect(folder: &Path, before: &str, ending: &str, files: &mut Vec<(String, PathBuf)>) -> std::io::Result<()> {
     println!("cargo::rerun-if-changed={}", folder.display());
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { continue };
         if path.is_dir() {
-            collect(&path, &format!("{before}{stem}/"), files)?;
-        } else if path.extension().is_some_and(|ending| ending == "toml") {
+            collect(&path, &format!("{before}{stem}/"), ending, files)?;
+        } else if path.extension().is_some_and(|found| found == ending) {
             files.push((format!("{before}{stem}"), path));
         }
     }

@@ -217,8 +217,12 @@ impl RunsFile {
     /// # Errors
     /// When it is none, of another version, or has a figure that is no fraction.
     pub fn read(path: &Utf8Path) -> Result<Self> {
-        let text = Source::new(path).text()?;
-        let fault = |problem: String| BenchError::from(ReadError::file(path, problem));
+        Self::from_source(&Source::new(path))
+    }
+
+    fn from_source(source: &Source) -> Result<Self> {
+        let text = source.text()?;
+        let fault = |problem: String| BenchError::from(source.fault(problem));
         let mut file: Self = serde_json::from_str(&text).map_err(|error| fault(error.to_string()))?;
         if file.runs != VERSION {
             return Err(fault(format!("`runs`: {} is a layout that this program does not know", file.runs)));
@@ -266,6 +270,16 @@ pub fn read_folder(folder: &Utf8Path) -> Result<Vec<RunsFile>> {
     }
     paths.sort();
     paths.iter().map(|path| RunsFile::read(path)).collect()
+}
+
+/// The results that came with the program: those of this repository when it was built.
+///
+/// # Errors
+/// When one of them is no file of results.
+pub fn carried() -> Result<Vec<RunsFile>> {
+    let runs = crate::matrix::results().filter(|(name, _)| name.starts_with("runs-"));
+    runs.map(|(name, text)| RunsFile::from_source(&Source::in_memory(format!("{name}.json"), text.as_bytes())))
+        .collect()
 }
 
 /// The columns of the table: a split and a metric.

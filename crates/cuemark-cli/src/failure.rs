@@ -1,7 +1,6 @@
 //! Errors as a person reads them: what, where, why; the hint apart.
 
 use std::error::Error;
-use std::process::ExitCode;
 
 use cuemark_bench::BenchError;
 use cuemark_core::{Advice, Advise, Dialect, Stopped};
@@ -31,11 +30,11 @@ pub(crate) const PROBLEMS: u8 = 1;
 const USAGE: u8 = 2;
 
 /// Prints `error:` and, where there is advice, `hint:` to standard error; one JSON object instead, with `--json`.
-pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+pub(crate) fn report(error: &anyhow::Error) -> u8 {
     if error.downcast_ref::<Stopped>().is_some() {
         // Whoever pressed Ctrl-C knows why.
         complain("stopped before it was done");
-        return ExitCode::from(crate::stop::INTERRUPTED);
+        return crate::stop::INTERRUPTED;
     }
     let code = if is_usage(error) { USAGE } else { PROBLEMS };
     if wants_json() {
@@ -46,11 +45,11 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
             complain(&format!("hint: {hint}"));
         }
     }
-    ExitCode::from(code)
+    code
 }
 
 /// What clap says about the command line; help and versions are no errors and go to standard output.
-pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
+pub(crate) fn report_usage(error: &clap::Error) -> u8 {
     let is_answer = !error.use_stderr();
     if is_answer || !wants_json() {
         // A reader that has left wants no more help.
@@ -60,18 +59,18 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
         let said = said.trim().trim_start_matches("error: ");
         complain(&json!({ "error": said, "hint": null, "exit": USAGE }).to_string());
     }
-    ExitCode::from(if is_answer { 0 } else { USAGE })
+    if is_answer { 0 } else { USAGE }
 }
 
 /// Whether `--json` was given, wherever it stands: a command line that cannot be understood may still say so.
 fn wants_json() -> bool {
-    let mut words = std::env::args_os().skip(1).take_while(|word| word != "--").peekable();
-    let mut previous = None;
+    let mut words = crate::invocation::words().iter().take_while(|word| *word != "--").peekable();
+    let mut previous: Option<&std::ffi::OsString> = None;
     std::iter::from_fn(|| {
         let word = words.next()?;
         let is_json = word == "--json"
             || word == "--format=json"
-            || (word == "json" && previous.as_ref().is_some_and(|flag| flag == "--format"));
+            || (word == "json" && previous.is_some_and(|flag| flag == "--format"));
         previous = Some(word);
         Some(is_json)
     })

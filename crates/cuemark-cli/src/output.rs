@@ -1,7 +1,6 @@
 //! Results to standard output, everything else to standard error; a closed pipe is not an error.
 
 use std::io::{ErrorKind, Write};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -28,10 +27,10 @@ impl Outcome {
     }
 
     /// Writes the text to standard output. A reader that has seen enough and left is no error; a full disk is.
-    pub(crate) fn print(self) -> ExitCode {
+    pub(crate) fn print(self) -> u8 {
         let text = self.text.trim_end_matches('\n');
         if text.is_empty() {
-            return ExitCode::from(self.code);
+            return self.code;
         }
         let mut out = std::io::stdout().lock();
         match writeln!(out, "{text}").and_then(|()| out.flush()) {
@@ -39,7 +38,7 @@ impl Outcome {
                 let error = anyhow::Error::from(error).context("cannot write the result to standard output");
                 crate::failure::report(&error)
             }
-            _ => ExitCode::from(self.code),
+            _ => self.code,
         }
     }
 }

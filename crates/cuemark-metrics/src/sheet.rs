@@ -140,8 +140,15 @@ impl Sheet {
                 .map(|column| row.cells.get(column).and_then(Option::as_ref).map_or("--".to_owned(), latex_cell))
                 .collect();
             let name = escape_latex(&row.name);
-            let name = if longest > LONGEST_NAME { format!("\\raggedright {name}") } else { name };
-            let _ = writeln!(text, "{name} & {} \\\\", cells.join(" & "));
+            let is_high = row.cells.iter().flatten().any(|cell| !cell.below.is_empty());
+            let name = match (longest > LONGEST_NAME, is_high) {
+                (true, _) => format!("\\raggedright {name}"),
+                // A stack stands on its last line: the name stands beside the first.
+                (false, true) => format!("\\raisebox{{5pt}}{{{name}}}"),
+                (false, false) => name,
+            };
+            let apart = if is_high { "[2pt]" } else { "" };
+            let _ = writeln!(text, "{name} & {} \\\\{apart}", cells.join(" & "));
         }
         text + "\\bottomrule\n\\end{tabular}\n"
     }
@@ -313,7 +320,7 @@ mod tests {
     #[test]
     fn nothing_in_a_name_is_a_command() {
         assert!(
-            sheet(1).to_latex().contains("a\\_b & \\shortstack[r]{\\textbf{0.00}\\\\{\\tiny 51.20 -- 57.01}} \\\\")
+            sheet(1).to_latex().contains("{a\\_b} & \\shortstack[r]{\\textbf{0.00}\\\\{\\tiny 51.20 -- 57.01}} \\\\")
         );
         assert!(sheet(1).to_latex().contains("\\caption{50 \\% of it}"));
         assert_eq!(escape_latex("\\input{x}"), "\\textbackslash{}input\\{x\\}");

@@ -9,6 +9,7 @@
 
 mod arguments;
 mod baselines;
+mod command;
 mod comparison;
 mod dataset;
 mod evaluation;
@@ -34,6 +35,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _native {
     #[pymodule_export]
     use crate::baselines::baseline;
+    #[pymodule_export]
+    use crate::command::run_command;
     #[pymodule_export]
     use crate::comparison::{Comparison, compare};
     #[pymodule_export]

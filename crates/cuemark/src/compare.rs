@@ -123,7 +123,7 @@ impl Compare {
         let mut scoring = self.scoring.clone();
         let usual = || scoring.preset.is_none().then(|| "R@1,IoU=0.5".to_owned());
         scoring.metrics = self.metric.clone().or_else(|| scoring.metrics.clone()).or_else(usual);
-        let scoring = scoring.check::<&str>(&[])?;
+        let scoring = scoring.check::<&str>(&[])?.headline();
         progress.phase("reading", 0);
         let truth = self.truth.source(progress);
         let files: Vec<PredictionFile> = self

@@ -136,7 +136,7 @@ impl ReportFiles {
     /// # Errors
     /// When a name does not exist, or a file cannot be read or does not belong to the truth.
     pub fn add_to(&self, runs: &mut Runs, progress: &Progress) -> Result<Vec<Note>> {
-        let scoring = self.scoring.check::<&str>(&[])?;
+        let scoring = self.scoring.check::<&str>(&[])?.headline();
         let source = self.truth.source(progress);
         let split = self.truth.reading.read(&source)?;
         let mut notes = self.truth.notes(&source, &split);

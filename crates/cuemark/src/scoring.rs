@@ -94,6 +94,14 @@ fn grouping(name: &str) -> Result<Grouping> {
 }
 
 impl CheckedScoring {
+    /// The same for a table that has to stand on a page: of a preset without metrics its headline, not the whole sheet of its
+    /// evaluator.
+    #[must_use]
+    pub fn headline(mut self) -> Self {
+        self.metrics = self.metrics.or_else(|| self.preset.map(Preset::headline));
+        self
+    }
+
     /// The plan for these files; without metrics or preset, the metrics that suit them.
     pub fn plan(&self, truths: &[Truth], predictions: &dyn Answers) -> Plan {
         let mut plan = match self.preset {

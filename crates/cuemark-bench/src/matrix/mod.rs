@@ -27,5 +27,6 @@ pub use memory::{available, parse_bytes};
 pub(crate) use notes::{DoneNote, TrainedNote, evaluation};
 pub use prepare::prepare;
 pub use ready::matrices;
+pub(crate) use ready::results;
 pub use run::{Launch, RunOptions, run};
 pub use work::{CellMessage, Ended, OpenedNearness, WorkOptions, work};

@@ -1,4 +1,4 @@
-//! The run files and matrices that the program carries with it.
+//! The run files, matrices and results of runs that the program carries with it.
 
 use camino::Utf8Path;
 use cuemark_formats::Source;
@@ -10,6 +10,11 @@ include!(concat!(env!("OUT_DIR"), "/ready.rs"));
 /// Names of the ready matrices, in alphabetical order.
 pub fn matrices() -> impl Iterator<Item = (&'static str, &'static str)> {
     MATRICES.iter().copied()
+}
+
+/// Names and texts of the files of results, `runs-world-2026-11-16` and so on, in alphabetical order.
+pub(crate) fn results() -> impl Iterator<Item = (&'static str, &'static str)> {
+    RESULTS.iter().copied()
 }
 
 /// The text of a matrix: a file when there is one, else a ready matrix of that name.

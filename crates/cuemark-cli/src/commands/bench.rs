@@ -55,8 +55,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 /// A study whose cells this very program fills.
 pub(crate) fn study(matrix: Utf8PathBuf, settings: StudySettings) -> anyhow::Result<RunStudy> {
-    let program = Utf8PathBuf::try_from(std::env::current_exe()?)?;
-    Ok(RunStudy { matrix, settings, program: Some(program) })
+    let program = crate::invocation::again().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    Ok(RunStudy { matrix, settings, program })
 }
 
 fn as_text(ran: &RanStudy, path: &Utf8PathBuf) -> String {

@@ -76,7 +76,15 @@ impl Args {
 }
 
 fn as_latex(report: Report<'_>) -> String {
-    format!("% Needs \\usepackage{{booktabs}}. Made by cuemark.\n{{\\small\n{}}}\n", report.to_latex())
+    let (table, evaluation) = (report.to_latex(), report.evaluation);
+    let mut caption = format!("Percent of {}.", counted(evaluation.queries, "query", "queries"));
+    if evaluation.missing > 0 {
+        caption += &format!(" {} without predictions.", thousands(evaluation.missing));
+    }
+    format!(
+        "% Needs \\usepackage{{booktabs}}. Made by cuemark.\n\\begin{{table}}[t]\n\\centering\\small\n\
+         {table}\\caption{{{caption}}}\n\\end{{table}}\n"
+    )
 }
 
 fn as_text(scored: &Scored, more: usize, level: Option<f64>) -> String {

@@ -25,7 +25,7 @@ What `import cuemark` is made of; use it through the `cuemark` package.
 """
 
 
-__all__ = ["Answer", "AnswerIterator", "Answers", "Comparison", "Consensus", "Dataset", "Evaluation", "Index", "Kde", "MadeSplits", "Moment", "Predictions", "Record", "Records", "Split", "agreement", "audit", "baseline", "cd", "centre", "compare", "consensus", "dataset_names", "evaluate", "iou", "kde", "load", "metric_names", "nms", "preset_names", "read_predictions", "read_truth", "report", "standard"]
+__all__ = ["Answer", "AnswerIterator", "Answers", "Comparison", "Consensus", "Dataset", "Evaluation", "Index", "Kde", "MadeSplits", "Moment", "Predictions", "Record", "Records", "Split", "agreement", "audit", "baseline", "cd", "centre", "compare", "consensus", "dataset_names", "evaluate", "iou", "kde", "load", "metric_names", "nms", "preset_names", "read_predictions", "read_truth", "report", "run_command", "standard"]
 
 @final
 class Answer:
@@ -752,6 +752,14 @@ def report(truth: PathLike, predictions: PathLike | Sequence[PathLike], out: Pat
     `truth` is a path, `predictions` a path or several; `names` is what they are called, `train` the training split, which
     adds blind baselines that learned from it. `metrics` and `preset` are those of `evaluate`. With `intervals=False` the tables for papers
     and wikis show none. Nothing is replaced unless `force`.
+    """
+
+def run_command(words: list[str], again: list[str]) -> int:
+    """
+    Does what was typed behind `cuemark`, and returns the exit code.
+
+    ``again`` is what starts this program again, for the processes that fill the cells of a study. Once in a process; use
+    ``python -m cuemark`` or the command ``cuemark``.
     """
 
 def standard(data: Dataset, *, test: Literal['usual', 'merged'] = "usual", seed: SupportsIndex = 0) -> MadeSplits:

@@ -24,7 +24,7 @@ pub struct Study {
     /// Its folder.
     pub out: Utf8PathBuf,
     pub(super) settings: StudySettings,
-    pub(super) program: Utf8PathBuf,
+    pub(super) program: Vec<String>,
 }
 
 /// What a study leaves beside its cells.
@@ -58,8 +58,9 @@ impl Study {
         let launch = |folder: &Utf8Path, threads: usize| {
             let job =
                 FillCell { device: self.settings.device.clone(), force: self.settings.force, ..FillCell::new(folder) };
-            let mut command = Command::new(&self.program);
-            command.args(["bench", "--cell", job.write()?.as_str()]);
+            let mut words = self.program.iter();
+            let mut command = Command::new(words.next().map_or("cuemark", String::as_str));
+            command.args(words).args(["bench", "--cell", job.write()?.as_str()]);
             command.env("RAYON_NUM_THREADS", threads.to_string());
             Ok(command)
         };

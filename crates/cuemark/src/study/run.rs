@@ -1,6 +1,6 @@
 //! Running a study.
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use cuemark_bench::leaderboard::{self, RunsFile};
 use cuemark_bench::matrix::{Account, MatrixFile, expand};
 use cuemark_core::Progress;
@@ -23,9 +23,10 @@ pub struct RunStudy {
     /// Where and how.
     #[serde(default)]
     pub settings: StudySettings,
-    /// The `cuemark` program that fills the cells. Default: the one that is found on the path
+    /// The `cuemark` program that fills the cells, and words that stand before its own (`python -m cuemark`). Default: the
+    /// one that is found on the path
     #[serde(default)]
-    pub program: Option<Utf8PathBuf>,
+    pub program: Vec<String>,
 }
 
 /// Where and how a matrix is run.
@@ -93,7 +94,7 @@ fn runs_alone<S: Serializer>(figures: &RunsFile, serializer: S) -> Result<S::Ok,
 impl RunStudy {
     /// The matrix of that name or file, as it stands.
     pub fn new(matrix: impl Into<Utf8PathBuf>) -> Self {
-        Self { matrix: matrix.into(), settings: StudySettings::default(), program: None }
+        Self { matrix: matrix.into(), settings: StudySettings::default(), program: Vec::new() }
     }
 
     /// Reads the matrix and lists its cells; nothing is made yet.
@@ -108,7 +109,7 @@ impl RunStudy {
         let ending = if self.settings.quick { "-quick" } else { "" };
         let out = self.settings.out.clone().unwrap_or_else(|| format!("out/{}{ending}", matrix.name).into());
         let expanded = expand(&matrix, &out)?;
-        let program = self.program.clone().unwrap_or_else(|| Utf8Path::new("cuemark").to_owned());
+        let program = if self.program.is_empty() { vec!["cuemark".to_owned()] } else { self.program.clone() };
         Ok(Study { matrix, expanded, out, settings: self.settings.clone(), program })
     }
 

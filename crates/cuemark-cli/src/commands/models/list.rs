@@ -23,9 +23,10 @@ pub(crate) struct Args {
     /// A folder of fixtures to check every model by. Default: `parity` in the folder that `CUEMARK_SHARED` names.
     #[arg(long, value_name = "DIR")]
     fixtures: Option<Utf8PathBuf>,
-    /// A folder of `runs-*.json`, as `cuemark bench` writes them, for what models reach on the built-in world.
-    #[arg(long, value_name = "DIR", default_value = "results/runs")]
-    results: Utf8PathBuf,
+    /// A folder of `runs-*.json`, as `cuemark bench` writes them, for what models reach on the built-in world. Default: what
+    /// came with the program.
+    #[arg(long, value_name = "DIR")]
+    results: Option<Utf8PathBuf>,
     #[command(flatten)]
     print: Print,
 }
@@ -36,8 +37,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         Some(folder) => Some(check_all(&folder)?),
         None => None,
     };
-    // A checkout without results has nothing to quote.
-    let files = if args.results.is_dir() { leaderboard::read_folder(&args.results)? } else { Vec::new() };
+    let files = match &args.results {
+        Some(folder) => leaderboard::read_folder(folder)?,
+        None => leaderboard::carried()?,
+    };
     let world = on_world(&files);
     let mut cards = Vec::new();
     for card in MODELS {

@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use camino::Utf8PathBuf;
 use clap::Subcommand;
 use cuemark::{ExportModel, ExportedModel, LoadCheckpoint, Progress};
+use cuemark_bench::{leaderboard, on_world};
 use cuemark_models::check::{Fixture, Report, TensorCheck, check};
 use cuemark_models::registry;
 use cuemark_models::{FullSize, ModelCard};
@@ -99,10 +100,16 @@ fn show(card: &ModelCard, print: Print) -> anyhow::Result<Outcome> {
             "settings": settings,
         }))
     };
+    let results = leaderboard::carried()?;
+    let world = on_world(&results).remove(card.name);
     let mut told = summary(card)?;
+    told["world"] = serde_json::to_value(&world)?;
     told["configurations"] = card.full_sizes.iter().map(size).collect::<anyhow::Result<Vec<_>>>()?.into();
     print.result(&told, || {
         let mut text = format!("{} ({})\n{}\n{}\n", card.title, card.name, card.paper, card.idea);
+        if let Some(world) = &world {
+            text += &format!("on the built-in world, test-iid: {world}\n");
+        }
         for (size, told) in card.full_sizes.iter().zip(told["configurations"].as_array().into_iter().flatten()) {
             let millions = told["parameters"].as_f64().unwrap_or(0.0) / 1e6;
             let published = size.millions.map_or_else(String::new, |millions| format!(", published {millions} M"));
