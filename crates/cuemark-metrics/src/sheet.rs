@@ -50,6 +50,14 @@ const GAP: f64 = 6.0;
 /// A character in `\small` and in `\tiny`, generously.
 const SMALL: f64 = 5.0;
 const TINY: f64 = 3.4;
+/// Points that the blocks of one float may be high together: a page of the usual styles, less room for the caption.
+const PAGE_HEIGHT: f64 = 480.0;
+/// A line in `\small` and in `\tiny`, generously.
+const LINE: f64 = 12.0;
+const TINY_LINE: f64 = 7.5;
+/// The rules of a block and the room above the next, and a rule between rows.
+const RULES: f64 = 16.0;
+const RULE: f64 = 6.0;
 /// A longer name is broken into lines.
 const LONGEST_NAME: usize = 16;
 
@@ -99,25 +107,24 @@ impl Sheet {
     }
 
     /// A LaTeX table for one column of a paper (it wants `\usepackage{booktabs}`): as many metrics side by side as fit, the
-    /// others in further blocks below.
+    /// others in further blocks below, and those that no page has room for in further tables.
     pub fn to_latex(&self) -> String {
         let longest = self.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
         let name = longest.clamp(6, LONGEST_NAME) as f64 * SMALL + GAP;
         let widths: Vec<f64> = (0..self.columns.len()).map(|column| self.width(column)).collect();
-        let mut text =
-            String::from("% Needs \\usepackage{booktabs}. Made by cuemark.\n\\begin{table}[t]\n\\centering\\small\n");
-        text += "\\setlength{\\tabcolsep}{3pt}\n";
-        let blocks = blocks(&widths, COLUMN_WIDTH - name);
-        for (place, block) in blocks.iter().enumerate() {
-            if place > 0 {
-                text += "\\par\\vspace{2pt}\n";
-            }
-            text += &self.block(block.clone(), longest);
-        }
         let notes: Vec<String> = self.notes.iter().map(|note| escape_latex(note)).collect();
         let caption = [&[escape_latex(&self.title)][..], &notes].concat();
         let caption: Vec<String> = caption.into_iter().filter(|line| !line.is_empty()).collect();
-        let _ = write!(text, "\\caption{{{}}}\n\\end{{table}}\n", caption.join(" "));
+        let mut text = String::from("% Needs \\usepackage{booktabs}. Made by cuemark.\n");
+        let blocks = runs_that_fit(&widths, COLUMN_WIDTH - name);
+        let heights: Vec<f64> = blocks.iter().map(|block| self.height(block.clone(), longest)).collect();
+        for (place, page) in runs_that_fit(&heights, PAGE_HEIGHT).into_iter().enumerate() {
+            text += "\\begin{table}[t]\n\\centering\\small\n\\setlength{\\tabcolsep}{3pt}\n";
+            let blocks: Vec<String> = blocks[page].iter().map(|block| self.block(block.clone(), longest)).collect();
+            text += &blocks.join("\\par\\vspace{2pt}\n");
+            let caption = if place == 0 { caption.join(" ") } else { "Continued.".to_owned() };
+            let _ = write!(text, "\\caption{{{caption}}}\n\\end{{table}}\n");
+        }
         text
     }
 
@@ -140,7 +147,8 @@ impl Sheet {
                 .map(|column| row.cells.get(column).and_then(Option::as_ref).map_or("--".to_owned(), latex_cell))
                 .collect();
             let name = escape_latex(&row.name);
-            let is_high = row.cells.iter().flatten().any(|cell| !cell.below.is_empty());
+            // A row of stacks throughout; where only some cells are, the name keeps to the line of the others.
+            let is_high = !row.cells.is_empty() && row.cells.iter().flatten().all(|cell| !cell.below.is_empty());
             let name = match (longest > LONGEST_NAME, is_high) {
                 (true, _) => format!("\\raggedright {name}"),
                 // A stack stands on its last line: the name stands beside the first.
@@ -151,6 +159,19 @@ impl Sheet {
             let _ = writeln!(text, "{name} & {} \\\\{apart}", cells.join(" & "));
         }
         text + "\\bottomrule\n\\end{tabular}\n"
+    }
+
+    /// Points that a block is high.
+    fn height(&self, columns: std::ops::Range<usize>, longest: usize) -> f64 {
+        let head = self.columns[columns].iter().map(|name| head_lines(name).len()).max().unwrap_or(1);
+        let row = |row: &SheetRow| {
+            let names =
+                if longest > LONGEST_NAME { row.name.chars().count().div_ceil(LONGEST_NAME - 2).max(1) } else { 1 };
+            let stack =
+                if row.cells.iter().flatten().any(|cell| !cell.below.is_empty()) { LINE + TINY_LINE } else { LINE };
+            stack.max(names as f64 * LINE) + if row.rule { RULE } else { 0.0 }
+        };
+        RULES + LINE + (head - 1) as f64 * TINY_LINE + self.rows.iter().map(row).sum::<f64>()
     }
 
     /// Points that a column takes.
@@ -170,20 +191,20 @@ impl Sheet {
     }
 }
 
-/// Runs of columns that fit side by side, at least one each.
-fn blocks(widths: &[f64], room: f64) -> Vec<std::ops::Range<usize>> {
-    let (mut blocks, mut from, mut taken) = (Vec::new(), 0, 0.0);
-    for (column, width) in widths.iter().enumerate() {
-        if column > from && taken + width > room {
-            blocks.push(from..column);
-            (from, taken) = (column, 0.0);
+/// Runs of columns, or of blocks, that fit into some room together; at least one each.
+fn runs_that_fit(sizes: &[f64], room: f64) -> Vec<std::ops::Range<usize>> {
+    let (mut runs, mut from, mut taken) = (Vec::new(), 0, 0.0);
+    for (place, size) in sizes.iter().enumerate() {
+        if place > from && taken + size > room {
+            runs.push(from..place);
+            (from, taken) = (place, 0.0);
         }
-        taken += width;
+        taken += size;
     }
-    if from < widths.len() || widths.is_empty() {
-        blocks.push(from..widths.len());
+    if from < sizes.len() || sizes.is_empty() {
+        runs.push(from..sizes.len());
     }
-    blocks
+    runs
 }
 
 /// `R@1,IoU=0.5/short` in three short lines.
@@ -314,7 +335,12 @@ mod tests {
         for column in 0..13 {
             assert!(many.contains(&format!("R@{column}\\\\")), "column {column} is there");
         }
-        assert_eq!(blocks(&[400.0, 400.0], 100.0), [0..1, 1..2]);
+        assert_eq!(runs_that_fit(&[400.0, 400.0], 100.0), [0..1, 1..2]);
+        // Blocks that no page has room for stand in a table of their own.
+        assert_eq!(many.matches("\\begin{table}").count(), 1);
+        let row = sheet(13).rows.remove(0);
+        let tall = Sheet { rows: vec![row; 12], ..sheet(13) }.to_latex();
+        assert!(tall.matches("\\begin{table}").count() >= 2 && tall.contains("\\caption{Continued.}"), "{tall}");
     }
 
     #[test]

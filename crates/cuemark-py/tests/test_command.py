@@ -30,7 +30,7 @@ def test_a_file_is_scored_as_by_the_library(tmp_path: Path) -> None:
     done = run("eval", "--truth", "truth.jsonl", "--pred", "mine.jsonl", "--metrics", "mIoU", "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     found = cuemark.evaluate(tmp_path / "truth.jsonl", tmp_path / "mine.jsonl", metrics=["mIoU"])
-    assert json.loads(done.stdout)["metrics"]["mIoU"] == found["mIoU"] == 1.0
+    assert json.loads(done.stdout)["metrics"]["mIoU"] == found.metrics["mIoU"] == 1.0
 
 
 def test_mistakes_have_the_program_s_exit_codes_and_words(tmp_path: Path) -> None:
