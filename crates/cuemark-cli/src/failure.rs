@@ -64,17 +64,10 @@ pub(crate) fn report_usage(error: &clap::Error) -> u8 {
 
 /// Whether `--json` was given, wherever it stands: a command line that cannot be understood may still say so.
 fn wants_json() -> bool {
-    let mut words = crate::invocation::words().iter().take_while(|word| *word != "--").peekable();
-    let mut previous: Option<&std::ffi::OsString> = None;
-    std::iter::from_fn(|| {
-        let word = words.next()?;
-        let is_json = word == "--json"
-            || word == "--format=json"
-            || (word == "json" && previous.is_some_and(|flag| flag == "--format"));
-        previous = Some(word);
-        Some(is_json)
-    })
-    .any(|is_json| is_json)
+    let mut words = crate::invocation::words();
+    words.truncate(words.iter().position(|word| word == "--").unwrap_or(words.len()));
+    words.iter().any(|word| word == "--json" || word == "--format=json")
+        || words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json")
 }
 
 /// A flag that says what cannot be is a fault of the command line, whoever notices it: a setting, or the name of a metric, a

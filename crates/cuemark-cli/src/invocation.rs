@@ -1,7 +1,7 @@
 //! How this program was started: as a program of its own, or by the interpreter that its wheel was installed into.
 
 use std::ffi::OsString;
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How this program was started.
 #[derive(Debug, Clone, Default)]
@@ -20,19 +20,24 @@ impl Invocation {
     }
 }
 
-static INVOCATION: OnceLock<Invocation> = OnceLock::new();
+/// The latest: an interpreter may call more than once. Errors look for `--json` wherever they are told.
+static CURRENT: Mutex<Invocation> = Mutex::new(Invocation { again: Vec::new(), words: Vec::new() });
 
-/// Remembers it for the whole process; an interpreter may call more than once, and its first call says how to start it.
-pub(crate) fn remember(invocation: Invocation) {
-    let _ = INVOCATION.set(invocation);
+/// Remembers it until the next.
+pub(crate) fn remember(invocation: &Invocation) {
+    current().clone_from(invocation);
 }
 
 /// What starts this program again.
-pub(crate) fn again() -> &'static [OsString] {
-    INVOCATION.get().map_or(&[], |invocation| &invocation.again)
+pub(crate) fn again() -> Vec<OsString> {
+    current().again.clone()
 }
 
 /// What was typed behind it.
-pub(crate) fn words() -> &'static [OsString] {
-    INVOCATION.get().map_or(&[], |invocation| &invocation.words)
+pub(crate) fn words() -> Vec<OsString> {
+    current().words.clone()
+}
+
+fn current() -> MutexGuard<'static, Invocation> {
+    CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -31,16 +31,14 @@ struct Cli {
 }
 
 /// Does what was typed, and answers with the exit code: 0, 1 when the input has problems, 2 when the command line has.
-///
-/// Once in a process: how it was started is remembered.
-pub fn run(invocation: Invocation) -> u8 {
+pub fn run(invocation: &Invocation) -> u8 {
     invocation::remember(invocation);
-    let words: Vec<String> = invocation::words().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> = invocation.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     if commands::asks_for_metrics(&words) {
         return commands::list_metrics(&words).print();
     }
     let program = guide::guided(Cli::command());
-    let typed = std::iter::once(OsStr::new("cuemark")).chain(invocation::words().iter().map(OsString::as_os_str));
+    let typed = std::iter::once(OsStr::new("cuemark")).chain(invocation.words.iter().map(OsString::as_os_str));
     let cli = match program.clone().try_get_matches_from(typed).and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return failure::report_usage(&error.format(&mut program.clone())),

@@ -10,5 +10,5 @@ use cuemark_cli::Invocation;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    ExitCode::from(cuemark_cli::run(Invocation::of_this_process()))
+    ExitCode::from(cuemark_cli::run(&Invocation::of_this_process()))
 }

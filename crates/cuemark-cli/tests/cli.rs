@@ -288,3 +288,27 @@ fn the_quick_demo_shows_a_gap_for_guesses_and_answers_from_an_index() {
     assert_eq!(found["index"]["status"]["videos"], videos);
     assert!(json(&["search", &index, sentence, "--least", "0", "--json"])["answers"][0]["path"].is_null());
 }
+
+#[test]
+fn models_are_quoted_with_their_results_in_any_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cuemark"));
+    let output = command.args(["models", "list", "--json"]).current_dir(folder.path()).output().unwrap();
+    let models: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let quoted = models.iter().find(|model| model["name"] == "2d-tan").unwrap();
+    assert!(quoted["world"]["value"].as_f64().is_some_and(|value| value > 0.1), "{quoted}");
+}
+
+#[cfg(unix)]
+#[test]
+fn without_ffmpeg_no_index_is_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("film.mp4"), "not looked at").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cuemark"));
+    command.args(["index", "create", "index", "film.mp4"]).current_dir(folder.path()).env("PATH", "/nowhere");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("it is not installed") && said.contains("apt-get install ffmpeg"), "{said}");
+    assert!(!folder.path().join("index").exists(), "nothing stays behind");
+}

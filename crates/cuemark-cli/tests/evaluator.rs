@@ -331,41 +331,18 @@ fn latex_fits_the_column_of_a_paper() {
     }
     let scene = Scene::new();
     let [truth, a, b, c] = ["truth.jsonl", "bad.jsonl", "good.jsonl", "fair.jsonl"].map(|name| scene.path(name));
-    let report = scene.path("report");
     let metrics = "R1,R5,mIoU,mAP,mAP@0.5,mAP@0.75,mAP/short,dR@1,IoU=0.5";
-    let reported = cuemark(&[
-        "report",
-        "--truth",
-        &truth,
-        "--pred",
-        &a,
-        "--pred",
-        &b,
-        "--model",
-        "A method with quite a long name",
-        "--out",
-        &report,
-    ]);
-    assert_eq!(code(&reported), 0, "{}", err(&reported));
-    // A preset's evaluator prints ninety numbers; a page has room for its headline.
-    let preset = scene.path("preset");
-    let reported = cuemark(&[
-        "report",
-        "--truth",
-        &truth,
-        "--pred",
-        &a,
-        "--pred",
-        &b,
-        "--preset",
-        "qvhighlights",
-        "--out",
-        &preset,
-    ]);
-    assert_eq!(code(&reported), 0, "{}", err(&reported));
+    let report = |name: &str, more: [&str; 2]| {
+        let out = scene.path(name);
+        let words = ["report", "--truth", &truth, "--pred", &a, "--pred", &b, "--out", &out];
+        let reported = cuemark(&[&words[..], &more].concat());
+        assert_eq!(code(&reported), 0, "{}", err(&reported));
+        std::fs::read_to_string(format!("{out}/report.tex")).unwrap()
+    };
     let tables = [
-        std::fs::read_to_string(format!("{preset}/report.tex")).unwrap(),
-        std::fs::read_to_string(format!("{report}/report.tex")).unwrap(),
+        report("plain", ["--model", "A method with quite a long name"]),
+        // A preset's evaluator prints ninety numbers; a page has room for its headline.
+        report("preset", ["--preset", "qvhighlights"]),
         out(&cuemark(&[
             "compare",
             "--truth",

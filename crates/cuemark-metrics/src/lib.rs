@@ -55,6 +55,6 @@ pub use preset::Preset;
 pub use ranked_clips::{NoHighlight, clips_ap, top_clips_ap};
 pub use recall::{hit_within, recall_at};
 pub use report::Report;
-pub use sheet::{Sheet, SheetCell, SheetRow, csv_line, escape_latex, escape_markdown};
+pub use sheet::{LATEX_NEEDS, Sheet, SheetCell, SheetRow, csv_line, escape_latex, escape_markdown, latex_float};
 pub use step::{Step, Ties};
 pub use suitable::suitable;

@@ -115,15 +115,13 @@ impl Sheet {
         let notes: Vec<String> = self.notes.iter().map(|note| escape_latex(note)).collect();
         let caption = [&[escape_latex(&self.title)][..], &notes].concat();
         let caption: Vec<String> = caption.into_iter().filter(|line| !line.is_empty()).collect();
-        let mut text = String::from("% Needs \\usepackage{booktabs}. Made by cuemark.\n");
+        let mut text = String::from(LATEX_NEEDS);
         let blocks = runs_that_fit(&widths, COLUMN_WIDTH - name);
         let heights: Vec<f64> = blocks.iter().map(|block| self.height(block.clone(), longest)).collect();
         for (place, page) in runs_that_fit(&heights, PAGE_HEIGHT).into_iter().enumerate() {
-            text += "\\begin{table}[t]\n\\centering\\small\n\\setlength{\\tabcolsep}{3pt}\n";
             let blocks: Vec<String> = blocks[page].iter().map(|block| self.block(block.clone(), longest)).collect();
-            text += &blocks.join("\\par\\vspace{2pt}\n");
             let caption = if place == 0 { caption.join(" ") } else { "Continued.".to_owned() };
-            let _ = write!(text, "\\caption{{{caption}}}\n\\end{{table}}\n");
+            text += &latex_float(&blocks.join("\\par\\vspace{2pt}\n"), &caption);
         }
         text
     }
@@ -189,6 +187,17 @@ impl Sheet {
         }
         widest + GAP
     }
+}
+
+/// What stands above every table of ours in LaTeX.
+pub const LATEX_NEEDS: &str = "% Needs \\usepackage{booktabs}. Made by cuemark.\n";
+
+/// `tables` as one float with a caption; both are LaTeX already.
+pub fn latex_float(tables: &str, caption: &str) -> String {
+    format!(
+        "\\begin{{table}}[t]\n\\centering\\small\n\\setlength{{\\tabcolsep}}{{3pt}}\n\
+         {tables}\\caption{{{caption}}}\n\\end{{table}}\n"
+    )
 }
 
 /// Runs of columns, or of blocks, that fit into some room together; at least one each.

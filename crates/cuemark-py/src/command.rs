@@ -7,10 +7,10 @@ use pyo3::prelude::*;
 
 /// Does what was typed behind `cuemark`, and returns the exit code.
 ///
-/// ``again`` is what starts this program again, for the processes that fill the cells of a study. Once in a process; use
-/// ``python -m cuemark`` or the command ``cuemark``.
+/// ``again`` is what starts this program again, for the processes that fill the cells of a study; ``python -m
+/// cuemark`` and the command ``cuemark`` call this.
 #[pyfunction]
 #[pyo3(signature = (words: "list[str]", again: "list[str]") -> "int")]
 pub(crate) fn run_command(py: Python<'_>, words: Vec<OsString>, again: Vec<OsString>) -> u8 {
-    py.detach(|| cuemark_cli::run(Invocation { again, words }))
+    py.detach(|| cuemark_cli::run(&Invocation { again, words }))
 }

@@ -77,3 +77,10 @@ def test_a_reader_that_leaves_is_no_error_and_a_full_disk_is(tmp_path: Path) -> 
     with open("/dev/full", "w") as full:
         done = subprocess.run(words, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.returncode == 1 and "cannot write the result" in done.stderr
+
+
+def test_a_second_command_in_one_interpreter_is_the_second_one(tmp_path: Path) -> None:
+    code = "from cuemark._native import run_command as run; run(['--version'], []); print(run(['eval', '--json'], []))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines() == [f"cuemark {cuemark.__version__}", "2"]
+    assert "--truth" in json.loads(done.stderr)["error"]

@@ -50,11 +50,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_run_file_and_matrix_of_the_repository_is_carried() {
+    fn run_files_matrices_and_results_of_the_repository_are_carried() {
         let root = Utf8Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        for (folder, carried) in [("runs", RUN_FILES), ("matrices", MATRICES)] {
+        let lists = [("runs", "toml", RUN_FILES), ("matrices", "toml", MATRICES), ("results/runs", "json", RESULTS)];
+        for (folder, ending, carried) in lists {
+            assert!(!carried.is_empty(), "{folder}");
             for (stem, text) in carried {
-                let path = root.join(folder).join(format!("{stem}.toml"));
+                let path = root.join(folder).join(format!("{stem}.{ending}"));
                 assert_eq!(std::fs::read_to_string(&path).unwrap(), *text, "{path}");
             }
         }

@@ -55,7 +55,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 
 /// A study whose cells this very program fills.
 pub(crate) fn study(matrix: Utf8PathBuf, settings: StudySettings) -> anyhow::Result<RunStudy> {
-    let program = crate::invocation::again().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let again = crate::invocation::again().into_iter();
+    let program: Vec<String> = again
+        .map(|word| word.into_string().map_err(|word| anyhow::anyhow!("{}: not UTF-8", word.display())))
+        .collect::<anyhow::Result<_>>()?;
+    anyhow::ensure!(
+        !program.is_empty(),
+        "cannot tell where this program lies, which has to start itself for every cell"
+    );
     Ok(RunStudy { matrix, settings, program })
 }
 

@@ -2,7 +2,7 @@
 
 use cuemark::{Score, Scored};
 use cuemark_core::text::counted;
-use cuemark_metrics::{METRICS, Preset, Report};
+use cuemark_metrics::{LATEX_NEEDS, METRICS, Preset, Report, latex_float};
 use serde_json::{Value, json};
 
 use crate::output::{self, Outcome, PrintTable, TableFormat, percent, thousands};
@@ -76,15 +76,12 @@ impl Args {
 }
 
 fn as_latex(report: Report<'_>) -> String {
-    let (table, evaluation) = (report.to_latex(), report.evaluation);
+    let evaluation = report.evaluation;
     let mut caption = format!("Percent of {}.", counted(evaluation.queries, "query", "queries"));
     if evaluation.missing > 0 {
         caption += &format!(" {} without predictions.", thousands(evaluation.missing));
     }
-    format!(
-        "% Needs \\usepackage{{booktabs}}. Made by cuemark.\n\\begin{{table}}[t]\n\\centering\\small\n\
-         {table}\\caption{{{caption}}}\n\\end{{table}}\n"
-    )
+    format!("{LATEX_NEEDS}{}", latex_float(&report.to_latex(), &caption))
 }
 
 fn as_text(scored: &Scored, more: usize, level: Option<f64>) -> String {

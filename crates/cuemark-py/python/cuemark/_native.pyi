@@ -758,8 +758,8 @@ def run_command(words: list[str], again: list[str]) -> int:
     """
     Does what was typed behind `cuemark`, and returns the exit code.
 
-    ``again`` is what starts this program again, for the processes that fill the cells of a study. Once in a process; use
-    ``python -m cuemark`` or the command ``cuemark``.
+    ``again`` is what starts this program again, for the processes that fill the cells of a study; ``python -m
+    cuemark`` and the command ``cuemark`` call this.
     """
 
 def standard(data: Dataset, *, test: Literal['usual', 'merged'] = "usual", seed: SupportsIndex = 0) -> MadeSplits:
