@@ -5,6 +5,7 @@
 //! Nothing here reads a file or touches a tensor.
 
 mod advice;
+mod answers;
 mod chunk;
 mod clip;
 pub mod digest;
@@ -31,6 +32,7 @@ mod truth;
 mod video;
 
 pub use advice::{Advice, Advise, Dialect, whole_message};
+pub use answers::{Answer, Answers, Lists, UnreadField, UnreadFields, VideoTable, note_unread};
 pub use chunk::{CHUNK_SECONDS, ChunkRange};
 pub use clip::{ClipLen, ClipRange};
 pub use extra::Extra;

@@ -149,7 +149,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     pub(crate) fn number(&mut self) -> Walk<f64> {
         self.peek();
-        match number::scan(self.rest()) {
+        match number::scan(self.rest().as_bytes()) {
             Some((value, length)) if value.is_finite() => {
                 self.at += length;
                 Ok(value)
@@ -162,6 +162,9 @@ impl<'a> Cursor<'a> {
     /// Up to `N` numbers in a list, and how many there were; the others are 0.
     #[inline]
     pub(crate) fn numbers<const N: usize>(&mut self) -> Walk<([f64; N], usize)> {
+        if let Some(found) = self.plain_numbers() {
+            return Ok(found);
+        }
         let (mut values, mut count) = ([0.0; N], 0);
         self.array::<()>(|cursor, index| {
             let Some(slot) = values.get_mut(index) else {
@@ -172,6 +175,32 @@ impl<'a> Cursor<'a> {
             Ok(())
         })?;
         Ok((values, count))
+    }
+
+    /// The same where they stand as programs write them; `None` leaves whatever is odd to the way that can say what.
+    #[inline]
+    fn plain_numbers<const N: usize>(&mut self) -> Option<([f64; N], usize)> {
+        let bytes = self.text.as_bytes();
+        let mut at = self.at;
+        if bytes.get(at) != Some(&b'[') {
+            return None;
+        }
+        at += 1;
+        let mut values = [0.0; N];
+        for (place, slot) in values.iter_mut().enumerate() {
+            let (value, length) = number::scan(bytes.get(at..)?).filter(|(value, _)| value.is_finite())?;
+            *slot = value;
+            at += length;
+            match bytes.get(at)? {
+                b']' => {
+                    self.at = at + 1;
+                    return Some((values, place + 1));
+                }
+                b',' => at += 1 + usize::from(bytes.get(at + 1) == Some(&b' ')),
+                _ => return None,
+            }
+        }
+        None
     }
 
     /// A whole number that fits 32 bits.
@@ -214,7 +243,7 @@ impl<'a> Cursor<'a> {
             return self.string();
         }
         let rest = self.rest();
-        match number::scan(rest).and_then(|(_, length)| rest.get(..length)) {
+        match number::scan(rest.as_bytes()).and_then(|(_, length)| rest.get(..length)) {
             Some(digits) if !digits.contains(['.', 'e', 'E']) => {
                 self.at += digits.len();
                 Ok(Cow::Borrowed(digits))
@@ -263,31 +292,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Jumps over the object that begins here and returns its text. Only braces and quotes are looked at, so that the
-    /// jump is fast; whoever decodes the text meets everything else.
-    pub(crate) fn skip_object(&mut self) -> Walk<&'a str> {
-        if self.peek() != b'{' {
-            return Err(self.unexpected("an object"));
-        }
-        let bytes = self.text.as_bytes();
-        let (from, mut depth) = (self.at, 0usize);
-        let mut at = from;
-        while let Some(next) = bytes.get(at..).and_then(|rest| memchr::memchr3(b'"', b'{', b'}', rest)) {
-            at += next;
-            match bytes.get(at) {
-                Some(b'{') => depth += 1,
-                Some(b'}') => depth -= 1,
-                _ => at = end_of_string(bytes, at).ok_or_else(|| Fault::new(at, "the text has no end"))?,
-            }
-            at += 1;
-            if depth == 0 {
-                self.at = at;
-                return Ok(self.text.get(from..at).unwrap_or_default());
-            }
-        }
-        Err(Fault::new(from, "the object has no end"))
-    }
-
     fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or_default()
     }
@@ -305,6 +309,49 @@ impl<'a> Cursor<'a> {
             (false, _) => format!("`{}`", token.trim_end()),
             (true, Some(c)) => format!("`{}`", c.escape_default()),
             (true, None) => "the end of the text".to_owned(),
+        }
+    }
+}
+
+/// Where the object that `bytes` begin with ends. Only braces and quotes are looked at, so that it is found fast; whoever decodes
+/// the text meets everything else.
+pub(crate) fn end_of_object(bytes: &[u8]) -> Option<usize> {
+    let (mut at, mut depth) = (0, 0usize);
+    loop {
+        at += memchr::memchr3(b'"', b'{', b'}', bytes.get(at..)?)?;
+        match bytes.get(at)? {
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            _ => at = end_of_string(bytes, at)?,
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}
+
+/// Where the value that `bytes` begin with ends, if it does: a list, object or text with what closes it, anything else before
+/// what cannot be part of it.
+pub(crate) fn end_of_value(bytes: &[u8]) -> Option<usize> {
+    let (mut at, mut depth) = (0, 0usize);
+    loop {
+        match bytes.get(at)? {
+            b'"' => at = end_of_string(bytes, at)?,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ if depth > 0 => {
+                at += 1;
+                continue;
+            }
+            _ => {
+                let ends = |byte: &u8| matches!(byte, b',' | b']' | b'}' | b':' | b' ' | b'\n' | b'\t' | b'\r');
+                return Some(bytes.iter().position(ends).unwrap_or(bytes.len()).max(1));
+            }
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at);
         }
     }
 }
@@ -377,13 +424,23 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_jumped_over_whatever_their_strings_hold() {
+    fn objects_end_where_they_do_whatever_their_strings_hold() {
         let text = r#"{"a":"}\"{","b":{"c":{}}} , 1"#;
-        let meter = Meter::default();
-        let mut cursor = Cursor::new(text, &meter);
-        assert_eq!(cursor.skip_object().unwrap(), r#"{"a":"}\"{","b":{"c":{}}}"#);
+        assert_eq!(end_of_object(text.as_bytes()), Some(r#"{"a":"}\"{","b":{"c":{}}}"#.len()));
         for open in ["{", "{\"a", "{\"a\\", "{\"a\":{}"] {
-            assert!(Cursor::new(open, &Meter::default()).skip_object().is_err(), "{open}");
+            assert_eq!(end_of_object(open.as_bytes()), None, "{open}");
+        }
+    }
+
+    #[test]
+    fn values_end_where_they_do() {
+        for (text, length) in
+            [("12.5, 3", 4), ("null}", 4), ("\"a,]\\\"\" ", 7), ("[1,{\"]\":2}],", 11), ("{}", 2), ("7", 1), (",", 1)]
+        {
+            assert_eq!(end_of_value(text.as_bytes()), Some(length), "{text}");
+        }
+        for open in ["", "[1", "{\"a\":[]", "\"a"] {
+            assert_eq!(end_of_value(open.as_bytes()), None, "{open}");
         }
     }
 

@@ -1,10 +1,10 @@
 //! Prediction files of any layout.
 
-use cuemark_core::{Predictions, QueryPredictions};
+use cuemark_core::{Answers, Lists, Predictions, QueryPredictions, RowCounts, Task};
 
 use crate::{
-    AnswerReading, PredictionFormat, Result, Source, VideoIndex, WholeFile, activitynet_json, answers, charades_txt,
-    csv, cuemark_jsonl, detect, qvh_jsonl, trec, tvr_json, tvr_ranking_json,
+    AnswerReading, NumberedAnswers, PredictionFormat, Result, Source, VideoIndex, WholeFile, activitynet_json, answers,
+    charades_txt, csv, cuemark_jsonl, detect, qvh_jsonl, trec, tvr_json, tvr_ranking_json,
 };
 
 /// What the reader of a prediction file is told from outside.
@@ -36,6 +36,65 @@ pub fn read_predictions(source: &Source, options: &PredictionOptions) -> Result<
         PredictionFormat::Charades => charades_txt::read(source),
     };
     Ok((format, predictions?))
+}
+
+/// Reads a prediction file to be scored and nothing else; large ones whose videos are numbers come back in columns.
+///
+/// # Errors
+/// As [`read_predictions`].
+pub fn read_answers(source: &Source, options: &PredictionOptions) -> Result<(PredictionFormat, FileAnswers)> {
+    let format = options.format.map_or_else(|| detect::detect(source), Ok)?;
+    let answers = match format {
+        PredictionFormat::Tvr => FileAnswers::Numbered(tvr_json::read_answers(source)?),
+        PredictionFormat::TvrRanking => {
+            FileAnswers::Numbered(tvr_ranking_json::read_answers(source, options.videos.as_ref())?)
+        }
+        _ => {
+            let options = PredictionOptions { format: Some(format), ..options.clone() };
+            FileAnswers::Lists(read_predictions(source, &options)?.1)
+        }
+    };
+    Ok((format, answers))
+}
+
+/// What a prediction file answers.
+#[derive(Debug)]
+pub enum FileAnswers {
+    /// Lists of predictions.
+    Lists(Predictions),
+    /// Columns of numbers.
+    Numbered(NumberedAnswers),
+}
+
+impl FileAnswers {
+    /// Predicted spans that had to be read differently from what the file says.
+    pub fn rows(&self) -> &RowCounts {
+        match self {
+            Self::Lists(predictions) => &predictions.rows,
+            Self::Numbered(answers) => &answers.rows,
+        }
+    }
+
+    fn inner(&self) -> &dyn Answers {
+        match self {
+            Self::Lists(predictions) => predictions,
+            Self::Numbered(answers) => answers,
+        }
+    }
+}
+
+impl Answers for FileAnswers {
+    fn tasks(&self) -> Vec<Task> {
+        self.inner().tasks()
+    }
+
+    fn named(&self, task: Task) -> Option<&dyn Lists> {
+        self.inner().named(task)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.inner().notes()
+    }
 }
 
 /// Writes a prediction file. What a layout has no place for is named in its module; our own keeps everything but the

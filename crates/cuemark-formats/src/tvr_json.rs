@@ -7,10 +7,9 @@
 use cuemark_core::{Extra, Predictions, RowCounts, Task, TaskPredictions};
 use serde_json::{Map, Value};
 
-use crate::budget::Meter;
-use crate::cursor::{Cursor, missing, once};
-use crate::fault::Walk;
-use crate::numbered_entries::{self, Entries, NamesPerCore, Numbers};
+use crate::cursor::{Cursor, missing};
+use crate::feed::Feed;
+use crate::numbered::{Codes, Entries, NumberedAnswers, Numbers, read_list};
 use crate::video_index::VIDEO2IDX;
 use crate::{Result, Source, VideoIndex, WholeFile};
 
@@ -21,39 +20,87 @@ const ID_FIELD: &str = "desc_id";
 /// # Errors
 /// When the file is none, a row names a number that `video2idx` does not, or a list repeats a query.
 pub fn read(source: &Source) -> Result<Predictions> {
-    let text = source.text()?;
-    walk(&text, source.meter()).map_err(|fault| fault.into_error(source, 1, &text))
-}
-
-fn walk(text: &str, meter: &Meter) -> Walk<Predictions> {
-    let mut videos = None;
-    let mut lists = Vec::new();
-    let mut fields = Map::new();
-    let mut cursor = Cursor::new(text, meter);
-    cursor.object(|cursor, key| {
-        if key == VIDEO2IDX {
-            let index = VideoIndex::decode(cursor)?;
-            return once(cursor, &mut videos, index);
-        }
-        let Some(task) = task_called(key) else { return cursor.keep(key, &mut fields) };
-        if lists.iter().any(|(seen, _)| *seen == task) {
-            return Err(cursor.fault("the list stands in the file twice"));
-        }
-        lists.push((task, numbered_entries::cut(cursor)?));
-        Ok(())
-    })?;
-    cursor.end()?;
-    let videos = videos.ok_or_else(|| missing(VIDEO2IDX))?;
-    let names = NamesPerCore::new(&videos);
-    let mut rows = RowCounts::default();
-    let mut tasks = Vec::with_capacity(lists.len());
-    for (task, pieces) in lists {
-        let queries = numbered_entries::decode(&pieces, ID_FIELD, &names, &mut rows, meter);
-        tasks.push(TaskPredictions { task, queries: queries.map_err(|fault| fault.inside_key(&task.to_string()))? });
-    }
+    let Submission { videos, answers, fields } = Submission::read(source)?;
+    let rows = answers.rows.clone();
+    let tasks = answers.into_tasks(source)?;
     let mut extra = Extra::new(fields);
     videos.remember_in(&mut extra);
     Ok(Predictions { tasks, rows, extra, ..Predictions::default() })
+}
+
+/// Reads what a submission answers, in less memory than [`read`] and for nothing but scoring.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_answers(source: &Source) -> Result<NumberedAnswers> {
+    Submission::read(source).map(|submission| submission.answers)
+}
+
+struct Submission {
+    videos: VideoIndex,
+    answers: NumberedAnswers,
+    fields: Map<String, Value>,
+}
+
+impl Submission {
+    fn read(source: &Source) -> Result<Self> {
+        let videos = find_videos(source)?;
+        let codes = Codes::new(&videos);
+        let mut feed = Feed::open(source)?;
+        videos.charge(source)?;
+        let mut fields = Map::new();
+        let mut numbers_seen = false;
+        let mut answers = NumberedAnswers { tasks: Vec::new(), rows: RowCounts::default() };
+        feed.object(|feed, key| {
+            let Some(task) = task_called(key) else {
+                let value = feed.whole(key)?;
+                let twice = key == VIDEO2IDX && std::mem::replace(&mut numbers_seen, true);
+                let mut cursor = Cursor::new(&value.text, source.meter());
+                let walked = match key {
+                    VIDEO2IDX if twice => Err(cursor.fault("the field stands in the record twice")),
+                    VIDEO2IDX => Ok(()),
+                    _ => cursor.keep(key, &mut fields).and_then(|()| cursor.end()),
+                };
+                return walked.map_err(|fault| value.fault(*fault.inside_key(key), source));
+            };
+            if answers.tasks.iter().any(|(seen, _)| *seen == task) {
+                return Err(feed.fault("the list stands in the file twice", key));
+            }
+            let lists = read_list(feed, source, (Some(key), ID_FIELD), &codes, &mut answers.rows)?;
+            answers.tasks.push((task, lists));
+            Ok(())
+        })?;
+        feed.end()?;
+        Ok(Self { videos, answers, fields })
+    }
+}
+
+/// What the numbers mean. Published files say so first; where the lists come first they are jumped over, and read afterwards.
+fn find_videos(source: &Source) -> Result<VideoIndex> {
+    let source = &source.clone().unwatched();
+    let mut feed = Feed::open(source)?;
+    let mut videos = None;
+    let walked = feed.object(|feed, key| {
+        if key == VIDEO2IDX {
+            let value = feed.whole(key)?;
+            let mut cursor = Cursor::new(&value.text, source.meter());
+            let index = VideoIndex::decode(&mut cursor).and_then(|index| cursor.end().map(|()| index));
+            videos = Some(index.map_err(|fault| value.fault(*fault.inside_key(key), source))?);
+            return Err(source.fault("enough was read")); // caught below
+        }
+        if task_called(key).is_some() {
+            return feed.list(Some(key), |_| Ok(()), |()| Ok(()));
+        }
+        feed.whole(key).map(drop)
+    });
+    match (videos, walked) {
+        (Some(videos), _) => Ok(videos),
+        (None, Err(error)) => Err(error),
+        (None, Ok(())) => {
+            feed.end()?;
+            Err(missing(VIDEO2IDX).into_error(source, 1, ""))
+        }
+    }
 }
 
 fn task_called(key: &str) -> Option<Task> {

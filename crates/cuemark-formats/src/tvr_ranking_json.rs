@@ -4,13 +4,11 @@
 //! that a file that was read can be written again. To write predictions from elsewhere, call
 //! [`VideoIndex::remember_in`] first.
 
-use cuemark_core::{Advice, Extra, Predictions, RowCounts, Task, TaskPredictions};
+use cuemark_core::{Advice, Extra, Predictions, RowCounts, Task};
 use serde_json::Value;
 
-use crate::budget::Meter;
-use crate::cursor::Cursor;
-use crate::fault::Walk;
-use crate::numbered_entries::{self, Entries, NamesPerCore, Numbers};
+use crate::feed::Feed;
+use crate::numbered::{Codes, Entries, NumberedAnswers, Numbers, read_list};
 use crate::video_index::VIDEO2IDX;
 use crate::{Result, Source, VideoIndex, WholeFile};
 
@@ -25,24 +23,32 @@ fn index_advice() -> Advice {
 /// # Errors
 /// When the file is no such list, a row has a number that the index does not, a query stands twice, or no index is given.
 pub fn read(source: &Source, videos: Option<&VideoIndex>) -> Result<Predictions> {
+    let answers = read_answers(source, videos)?;
+    let rows = answers.rows.clone();
+    let tasks = answers.into_tasks(source)?;
+    let mut extra = Extra::default();
+    if let (Some(videos), Some(list)) = (videos, tasks.first()) {
+        videos.only_of(&list.queries).remember_in(&mut extra);
+    }
+    Ok(Predictions { tasks, rows, extra, ..Predictions::default() })
+}
+
+/// Reads what a prediction file answers, in less memory than [`read`] and for nothing but scoring.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_answers(source: &Source, videos: Option<&VideoIndex>) -> Result<NumberedAnswers> {
     let Some(videos) = videos else {
         return Err(source
             .fault("the file names its videos by number, and nothing says what the numbers mean")
             .with_hint(index_advice()));
     };
-    let text = source.text()?;
-    walk(&text, videos, source.meter()).map_err(|fault| fault.into_error(source, 1, &text))
-}
-
-fn walk(text: &str, videos: &VideoIndex, meter: &Meter) -> Walk<Predictions> {
-    let mut cursor = Cursor::new(text, meter);
-    let pieces = numbered_entries::cut(&mut cursor)?;
-    cursor.end()?;
+    let codes = Codes::new(videos);
     let mut rows = RowCounts::default();
-    let queries = numbered_entries::decode(&pieces, ID_FIELD, &NamesPerCore::new(videos), &mut rows, meter)?;
-    let mut extra = Extra::default();
-    videos.only_of(&queries).remember_in(&mut extra);
-    Ok(Predictions { tasks: vec![TaskPredictions { task: Task::Any, queries }], rows, extra, ..Predictions::default() })
+    let mut feed = Feed::open(source)?;
+    let lists = read_list(&mut feed, source, (None, ID_FIELD), &codes, &mut rows)?;
+    feed.end()?;
+    Ok(NumberedAnswers { tasks: vec![(Task::Any, lists)], rows })
 }
 
 /// Writes a prediction file.

@@ -14,13 +14,14 @@ use crate::{Result, Source};
 /// The field of a file as a whole that carries the numbers its predictions were written with.
 pub(crate) const VIDEO2IDX: &str = "video2idx";
 
-/// One video: in the list, by its number, and by its number once more on every core that reads.
+/// One video: in the list, by its number, and in the table of names that its predictions refer to.
 const ENTRY: usize = 256;
 
 /// Videos by number.
 #[derive(Debug, Clone, Default)]
 pub struct VideoIndex {
-    by_number: FxHashMap<u32, VideoId>,
+    /// Places among the entries.
+    by_number: FxHashMap<u32, usize>,
     entries: Vec<(u32, Video)>,
 }
 
@@ -43,7 +44,17 @@ impl VideoIndex {
     /// The video with this number.
     #[inline]
     pub fn video(&self, number: u32) -> Option<&VideoId> {
-        self.by_number.get(&number)
+        self.by_number.get(&number).map(|place| &self.entries[*place].1.id)
+    }
+
+    /// Number of videos.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// Every video with its number, in file order.
@@ -58,9 +69,10 @@ impl VideoIndex {
         extra.insert(VIDEO2IDX, Value::Object(numbers));
     }
 
-    /// The names by number, none of them shared with anything.
-    pub(crate) fn copy_of_names(&self) -> FxHashMap<u32, VideoId> {
-        self.iter().map(|(number, video)| (number, VideoId::from(video.id.as_str()))).collect()
+    /// Counts what it takes beside a reading of `source` that began after it.
+    pub(crate) fn charge(&self, source: &Source) -> Result<()> {
+        let names: usize = self.entries.iter().map(|(_, video)| video.id.as_str().len()).sum();
+        source.charge(1, self.entries.len() * ENTRY + 2 * names)
     }
 
     /// The part of it that `lists` mention, in file order.
@@ -101,14 +113,12 @@ impl VideoIndex {
 
     /// Returns the video that has the number already, if it is another one.
     fn insert(&mut self, number: u32, video: Video) -> Option<VideoId> {
-        match self.by_number.insert(number, video.id.clone()) {
-            Some(first) if first != video.id => Some(first),
-            Some(_) => None,
-            None => {
-                self.entries.push((number, video));
-                None
-            }
+        if let Some(first) = self.video(number) {
+            return (*first != video.id).then(|| first.clone());
         }
+        self.by_number.insert(number, self.entries.len());
+        self.entries.push((number, video));
+        None
     }
 }
 

@@ -1,8 +1,8 @@
 //! One query as a metric sees it: its lists after the named steps.
 
-use cuemark_core::{NormSpan, Progress, Relevance, Span, Truth, VideoId};
+use cuemark_core::{Answer, Lists, NormSpan, Progress, Relevance, Span, Truth, VideoId};
 
-use crate::{Answer, Answerable, EvalError, Judge, LengthRange, Lists, Matching, Step, Ties};
+use crate::{Answerable, EvalError, Judge, LengthRange, Matching, Step, Ties};
 
 /// One prediction with its video resolved.
 #[derive(Debug, Clone, Copy)]
@@ -20,11 +20,13 @@ pub(crate) struct Target<'a> {
     pub(crate) relevance: f64,
 }
 
-/// Whether two names are the same video.
-///
-/// Names of one dataset mostly have one length and differ at the end, which tells without looking at the rest.
-fn is_same(a: &VideoId, b: &VideoId) -> bool {
-    a.as_str().as_bytes().last() == b.as_str().as_bytes().last() && a == b
+/// How two videos are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Identity {
+    /// By their names.
+    Name,
+    /// By the references to them: all videos of the list, and the truth's own where it is among them, refer to one table.
+    Reference,
 }
 
 /// One query, ready to be scored.
@@ -35,6 +37,7 @@ pub(crate) struct Case<'a> {
     pub(crate) duration: Option<f64>,
     pub(crate) ranked: Vec<Candidate<'a>>,
     pub(crate) saliency: Option<&'a [f64]>,
+    identity: Identity,
 }
 
 impl<'a> Case<'a> {
@@ -43,8 +46,11 @@ impl<'a> Case<'a> {
         answer: Option<(&'a dyn Lists, usize)>,
         steps: &[Step],
     ) -> Result<Self, EvalError> {
+        let table = answer.and_then(|(lists, _)| lists.videos());
+        // A video that is not in the table is none of the list's, and neither is the reference to it.
+        let listed = |video: &'a VideoId| table.and_then(|table| table.get(video)).unwrap_or(video);
         let targets = truth.moments.iter().map(|graded| Target {
-            video: &graded.moment.video,
+            video: listed(&graded.moment.video),
             span: graded.moment.span,
             relevance: graded.relevance.map_or(1.0, Relevance::value),
         });
@@ -54,13 +60,17 @@ impl<'a> Case<'a> {
             duration: truth.duration(),
             ranked: Vec::new(),
             saliency: answer.and_then(|(lists, place)| lists.saliency(place)),
+            identity: Identity::Name,
         };
+        let ranked = answer.map_or_else(Vec::new, |(lists, place)| lists.ranked(place));
+        if table.is_some() && ranked.iter().all(|answer| answer.video.is_some()) {
+            case.identity = Identity::Reference;
+        }
         let own = case.own_video();
         let resolved = |Answer { video, span, score }: Answer<'a>| {
             let video = video.or(own).ok_or_else(|| EvalError::NoVideo { query: truth.query.id.clone() })?;
             Ok(Candidate { video, span, score })
         };
-        let ranked = answer.map_or_else(Vec::new, |(lists, place)| lists.ranked(place));
         case.ranked = ranked.into_iter().map(resolved).collect::<Result<_, EvalError>>()?;
         for step in steps {
             case.apply(step)?;
@@ -132,6 +142,19 @@ impl<'a> Case<'a> {
         Ok(())
     }
 
+    /// Whether a prediction lies in the video of a moment.
+    #[inline]
+    pub(crate) fn meets(&self, candidate: &Candidate<'a>, target: &Target<'a>) -> bool {
+        match self.identity {
+            Identity::Reference => std::ptr::eq(candidate.video, target.video),
+            // Names of one dataset mostly have one length and differ at the end, which tells without looking at the rest.
+            Identity::Name => {
+                let last = |video: &VideoId| video.as_str().as_bytes().last().copied();
+                last(candidate.video) == last(target.video) && candidate.video == target.video
+            }
+        }
+    }
+
     /// Whether the truth names a moment.
     pub(crate) fn answerable(&self) -> Answerable {
         if self.right(None).next().is_some() { Answerable::Yes } else { Answerable::No }
@@ -161,7 +184,7 @@ impl<'a> Case<'a> {
         let met = |candidate: &Candidate<'a>| {
             // A prediction that meets nothing scores below every overlap, 0 included, so that it never counts.
             let (mut best, mut second) = (-1.0, -1.0);
-            for target in self.right(range).filter(|target| is_same(target.video, candidate.video)) {
+            for target in self.right(range).filter(|target| self.meets(candidate, target)) {
                 let overlap = judge.iou.of(candidate.span, target.span);
                 if overlap > best {
                     (best, second) = (overlap, best);

@@ -1,6 +1,6 @@
 //! Running a plan over truth and predictions.
 
-use cuemark_core::{ChunkRange, Progress, QueryId, Span, Task, Truth};
+use cuemark_core::{Answers, ChunkRange, Lists, Progress, QueryId, Span, Task, Truth};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -9,8 +9,8 @@ use crate::map::Overlaps;
 use crate::name::MAP_THRESHOLDS;
 use crate::ndcg::{Graded, Matched};
 use crate::{
-    Abstention, Answers, EvalError, GradedSpan, Group, Grouping, HighlightLevel, Judge, LengthRange, Lists, Metric,
-    MetricName, Missing, Plan, Preset, Stage, Ventured, WhichHit, abstention, average_rank, chunk_miou, clips_ap,
+    Abstention, EvalError, GradedSpan, Group, Grouping, HighlightLevel, Judge, LengthRange, Metric, MetricName,
+    Missing, Plan, Preset, Stage, Ventured, WhichHit, abstention, average_rank, chunk_miou, clips_ap,
     discounted_recall_at, highlight_ap, highlight_hit, hit_within, refusal_precision, refusal_recall, top_clips_ap,
     top_iou,
 };
@@ -386,7 +386,7 @@ impl<'a> Shared<'_, 'a> {
             }
             Metric::Svmr { n, m } => share(hit_within(n, m, self.own(range), judge)),
             Metric::Vr { n } => {
-                let right = |candidate: &Candidate<'a>| case.right(None).any(|target| target.video == candidate.video);
+                let right = |candidate: &Candidate<'a>| case.right(None).any(|target| case.meets(candidate, target));
                 share(case.ranked.iter().take(n).any(right))
             }
             Metric::MeanIou => Ok(Some(top_iou(self.any(range)).max(0.0))),
@@ -448,7 +448,7 @@ impl<'a> Shared<'_, 'a> {
     fn own(&mut self, range: Option<LengthRange>) -> &[f64] {
         let (case, sheet) = (self.case, self.sheet);
         cached(&mut self.own, range, || {
-            let right = |candidate: &&Candidate<'a>| case.right(None).any(|target| target.video == candidate.video);
+            let right = |candidate: &&Candidate<'a>| case.right(None).any(|target| case.meets(candidate, target));
             case.overlaps(case.ranked.iter().filter(right), sheet.depth(), range, sheet.stage.judge)
         })
         .as_slice()

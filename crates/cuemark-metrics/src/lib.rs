@@ -6,7 +6,6 @@
 
 mod abstention;
 mod alias;
-mod answers;
 mod bootstrap;
 mod case;
 mod catalogue;
@@ -34,7 +33,6 @@ mod suitable;
 pub use abstention::{
     Abstention, AbstentionPoint, Answerable, POINTS, Ventured, abstention, refusal_precision, refusal_recall,
 };
-pub use answers::{Answer, Answers, Lists};
 pub use bootstrap::{Bootstrap, intervals};
 pub use catalogue::{METRICS, MetricCard};
 pub use compare::{Comparison as PairedComparison, compare, holm};

@@ -1,8 +1,8 @@
 //! What to measure when nobody says.
 
-use cuemark_core::{Task, Truth};
+use cuemark_core::{Answers, Task, Truth};
 
-use crate::{Answers, Metric, MetricName, Preset};
+use crate::{Metric, MetricName, Preset};
 
 /// The metrics that people report for files like these: TVR's for the tasks that a file answers, NDCG for graded
 /// truth, MVMR's for pools, and otherwise R@1 and R@5 at three thresholds with the mean overlap,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use cuemark::{CheckedScoring, Note, RowsOf, ScoredLists, row_notes, truth_notes};
-use cuemark_core::{Predictions, Progress, QueryId, RowCounts, Split, Truth};
+use cuemark_core::{Answers, Predictions, Progress, QueryId, RowCounts, Split, Truth};
 use cuemark_formats::Source;
-use cuemark_metrics::{Answers, Bootstrap, Interval, Plan, Report};
+use cuemark_metrics::{Bootstrap, Interval, Plan, Report};
 use indexmap::IndexMap;
 use numpy::PyArray1;
 use pyo3::prelude::*;

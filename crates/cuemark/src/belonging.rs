@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 
 use cuemark_core::nearest::slip;
 use cuemark_core::text::{counted, thousands};
-use cuemark_core::{Advice, Extra, QueryId, Truth, VideoId};
-use cuemark_metrics::{Answer, Answers, Lists, Metric, Plan, Step};
+use cuemark_core::{Advice, Answer, Answers, Lists, QueryId, Truth, UnreadField, VideoId};
+use cuemark_metrics::{Metric, Plan, Step};
+use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::{Error, Note, Result};
@@ -76,9 +77,10 @@ impl Pairing<'_> {
             let known: Vec<(usize, usize)> =
                 (0..lists.count()).filter_map(|list| Some((list, *places.get(lists.query(list))?))).collect();
             self.ids(lists, &known, &mut notes)?;
-            self.videos(lists, &known, &mut notes)?;
-            notes.extend(self.units(lists, &known));
-            notes.extend(self.order(lists, &known));
+            let sample = sample(lists, &known);
+            self.videos(lists, &sample, &mut notes)?;
+            notes.extend(self.units(lists, &sample));
+            notes.extend(self.order(lists, &known, &sample));
         }
         notes.extend(self.one_answer());
         Ok(notes)
@@ -147,12 +149,12 @@ impl Pairing<'_> {
     }
 
     /// Are the videos the truth's?
-    fn videos(&self, lists: &dyn Lists, known: &[(usize, usize)], notes: &mut Vec<Note>) -> Result<()> {
+    fn videos(&self, lists: &dyn Lists, sample: &[Sampled<'_>], notes: &mut Vec<Note>) -> Result<()> {
         let theirs: FxHashSet<&VideoId> = self.truths.iter().flat_map(videos_of).collect();
         let searched = self.searches_many_videos();
         let (mut named, mut right, mut example) = (0, 0, None);
-        for (list, place) in spread(known) {
-            let (own, ranked) = (&self.truths[place], lists.ranked(list));
+        for Sampled { list, place, ranked } in sample {
+            let own = &self.truths[*place];
             let videos: Vec<&VideoId> = ranked.iter().filter_map(|answer| answer.video).collect();
             let (Some(first), Some(truth)) = (videos.first(), videos_of(own).next()) else { continue };
             named += 1;
@@ -160,7 +162,7 @@ impl Pairing<'_> {
                 if searched { theirs.contains(**video) } else { videos_of(own).any(|right| right == **video) }
             };
             right += usize::from(videos.iter().any(|video| meets(&video)));
-            example.get_or_insert_with(|| (lists.query(list).clone(), (*first).clone(), truth.clone()));
+            example.get_or_insert_with(|| (lists.query(*list).clone(), (*first).clone(), truth.clone()));
         }
         let Some((query, mine, truth)) = example.filter(|_| right == 0) else { return Ok(()) };
         let is_stranger = !theirs.contains(&mine);
@@ -176,12 +178,12 @@ impl Pairing<'_> {
     }
 
     /// Seconds, or something else?
-    fn units(&self, lists: &dyn Lists, known: &[(usize, usize)]) -> Option<Note> {
-        let look = |(list, place): (usize, usize)| {
-            let first = lists.ranked(list).first().map(|answer| answer.span)?;
-            Some(Look { list, start: first.start(), end: first.end(), length: length(&self.truths[place])? })
+    fn units(&self, lists: &dyn Lists, sample: &[Sampled<'_>]) -> Option<Note> {
+        let look = |Sampled { list, place, ranked }: &Sampled<'_>| {
+            let first = ranked.first().map(|answer| answer.span)?;
+            Some(Look { list: *list, start: first.start(), end: first.end(), length: length(&self.truths[*place])? })
         };
-        let looks: Vec<Look> = spread(known).filter_map(look).collect();
+        let looks: Vec<Look> = sample.iter().filter_map(look).collect();
         if looks.is_empty() {
             return None;
         }
@@ -212,19 +214,18 @@ impl Pairing<'_> {
     }
 
     /// Do scores fall from the first answer to the last?
-    fn order(&self, lists: &dyn Lists, known: &[(usize, usize)]) -> Option<Note> {
+    fn order(&self, lists: &dyn Lists, known: &[(usize, usize)], sample: &[Sampled<'_>]) -> Option<Note> {
         let sorts = |step: &Step| matches!(step, Step::SortByScore(_));
         if self.plan.stages.iter().all(|stage| stage.steps.iter().any(sorts)) {
             return None;
         }
-        let rises = |(list, _): &(usize, usize)| {
-            let ranked = lists.ranked(*list);
+        let rises = |ranked: &[Answer<'_>]| {
             ranked
                 .windows(2)
                 .any(|pair| matches!(pair, [Answer { score: Some(a), .. }, Answer { score: Some(b), .. }] if a < b))
         };
-        spread(known).find(|list| rises(list))?;
-        let all: Vec<&(usize, usize)> = known.iter().filter(|list| rises(list)).collect();
+        sample.iter().find(|sampled| rises(&sampled.ranked))?;
+        let all: Vec<&(usize, usize)> = known.iter().filter(|(list, _)| rises(&lists.ranked(*list))).collect();
         let text = format!(
             "in {} of {} a later answer has a higher score than an earlier one; answers were ranked as the file lists them; \
              the order `score` would rank them by score",
@@ -258,16 +259,14 @@ impl Pairing<'_> {
 
     /// Unknown fields that are slips of the pen for known ones.
     fn misspelt(&self) -> Vec<Note> {
-        let mut met: BTreeMap<&str, (usize, &QueryId)> = BTreeMap::new();
+        let mut met: BTreeMap<String, (usize, &QueryId)> = BTreeMap::new();
         for lists in self.answers.tasks().into_iter().filter_map(|task| self.answers.named(task)) {
-            for list in 0..lists.count() {
-                for (field, _) in lists.extra(list).into_iter().flat_map(Extra::iter) {
-                    met.entry(field).or_insert_with(|| (0, lists.query(list))).0 += 1;
-                }
+            for (name, UnreadField { lists: count, first }) in lists.unread_fields() {
+                met.entry(name).or_insert_with(|| (0, lists.query(first))).0 += count;
             }
         }
-        let note = |(field, (count, first)): (&str, (usize, &QueryId))| {
-            let meant = slip(field, FIELDS)?;
+        let note = |(field, (count, first)): (String, (usize, &QueryId))| {
+            let meant = slip(&field, FIELDS)?;
             let rows = counted(count, "record has", "records have");
             let text = format!("{rows} an unknown field `{field}`, which was ignored; did you mean `{meant}`?");
             Some(Note::new(self.file, count, text).first_at(first))
@@ -291,9 +290,18 @@ struct Look {
     length: f64,
 }
 
-/// At most [`SAMPLE`] entries, spread evenly.
-fn spread(known: &[(usize, usize)]) -> impl Iterator<Item = (usize, usize)> + '_ {
-    known.iter().copied().step_by(known.len().div_ceil(SAMPLE).max(1))
+/// A list whose answers are looked at: its place, and that of its query in the truth.
+struct Sampled<'a> {
+    list: usize,
+    place: usize,
+    ranked: Vec<Answer<'a>>,
+}
+
+/// At most [`SAMPLE`] lists, spread evenly.
+fn sample<'a>(lists: &'a dyn Lists, known: &[(usize, usize)]) -> Vec<Sampled<'a>> {
+    let step = known.len().div_ceil(SAMPLE).max(1);
+    let sampled = |&(list, place): &(usize, usize)| Sampled { list, place, ranked: lists.ranked(list) };
+    known.par_iter().step_by(step).with_min_len(64).map(sampled).collect()
 }
 
 fn videos_of(truth: &Truth) -> impl Iterator<Item = &VideoId> {

@@ -1,4 +1,4 @@
-use cuemark_core::{Prediction, Predictions, Query, QueryPredictions, Span, Video};
+use cuemark_core::{Extra, Prediction, Predictions, Query, QueryPredictions, Span, Video};
 use cuemark_metrics::{Overrides, parse_list};
 
 use super::*;

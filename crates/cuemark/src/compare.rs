@@ -138,18 +138,18 @@ impl Compare {
         let mut scored: Vec<(ComparedFile, Vec<Column>)> = Vec::new();
         for (file, source) in files.into_iter().zip(&sources) {
             progress.phase("reading", 0);
-            let predictions = file.reading.read(source)?.answering(&split.queries);
+            let predictions = file.reading.read_answers(source)?.answering(&split.queries);
             progress.phase("scoring", 0);
             let name = file.path.as_str();
             let ScoredLists { evaluation, notes: odd, .. } =
                 scoring.score(&split.queries, &predictions, name, progress)?;
-            let rows = row_notes(name, &predictions.rows, RowsOf::Predictions);
+            let rows = row_notes(name, predictions.rows(), RowsOf::Predictions);
             notes.extend(rows.into_iter().chain(odd).map(|note| note.located(source)));
             let missing = evaluation.missing;
             if missing > 0 {
                 notes.push(unanswered(name, missing, evaluation.queries));
             }
-            let file = ComparedFile { path: file.path, means: Vec::new(), missing, rows: predictions.rows };
+            let file = ComparedFile { path: file.path, means: Vec::new(), missing, rows: predictions.rows().clone() };
             scored.push((file, evaluation.columns));
         }
         progress.phase("resampling", 0);

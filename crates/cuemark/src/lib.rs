@@ -96,7 +96,7 @@ pub use make_pools::{MakePools, PositiveNegative, WrittenPools};
 pub use make_splits::{MakeSplits, WrittenSplits};
 pub use note::{Note, RowsOf, row_notes};
 pub use predict::{AskModel, Predict, WrittenPredictions};
-pub use prediction_file::{PredictionFile, PredictionReading, ReadPredictions};
+pub use prediction_file::{PredictionFile, PredictionReading, ReadAnswers, ReadPredictions};
 pub use published_model::PublishedModel;
 pub use queries::Queries;
 pub use report::{Elsewhere, ReportFiles, ReportedFiles, add_baselines};

@@ -3,7 +3,8 @@
 use camino::Utf8PathBuf;
 use cuemark_core::{Predictions, Progress, Truth};
 use cuemark_formats::{
-    AnswerParser, AnswerReading, PredictionFormat, PredictionOptions, Source, VideoIndex, answers, match_sentences,
+    AnswerParser, AnswerReading, FileAnswers, PredictionFormat, PredictionOptions, Source, VideoIndex, answers,
+    match_sentences,
 };
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +85,16 @@ impl PredictionReading {
         ReadPredictions::read(source, &self.options()?)
     }
 
+    /// Reads `source` to be scored and nothing else, in as little memory as its layout allows.
+    ///
+    /// # Errors
+    /// As [`PredictionFile::read`].
+    pub fn read_answers(&self, source: &Source) -> Result<ReadAnswers> {
+        let options = self.options()?;
+        let (format, answers) = cuemark_formats::read_answers(source, &options)?;
+        Ok(ReadAnswers { format, answers, parser: options.answers.parser })
+    }
+
     /// What readers are told: a video index is read here.
     ///
     /// # Errors
@@ -130,10 +141,34 @@ impl ReadPredictions {
     /// free-text answers count from the end of their video.
     pub fn answering(self, truths: &[Truth]) -> Predictions {
         let Self { format, mut predictions, parser } = self;
-        match_sentences(&mut predictions, truths);
-        if format == PredictionFormat::Answers {
-            answers::with_durations(&mut predictions, truths, &parser);
-        }
+        find_queries(&mut predictions, truths, format, &parser);
         predictions
+    }
+}
+
+/// The same of a file that was read to be scored.
+#[derive(Debug)]
+pub struct ReadAnswers {
+    format: PredictionFormat,
+    answers: FileAnswers,
+    parser: AnswerParser,
+}
+
+impl ReadAnswers {
+    /// As [`ReadPredictions::answering`].
+    pub fn answering(self, truths: &[Truth]) -> FileAnswers {
+        let Self { format, mut answers, parser } = self;
+        // Layouts that number their videos name their queries.
+        if let FileAnswers::Lists(predictions) = &mut answers {
+            find_queries(predictions, truths, format, &parser);
+        }
+        answers
+    }
+}
+
+fn find_queries(predictions: &mut Predictions, truths: &[Truth], format: PredictionFormat, parser: &AnswerParser) {
+    match_sentences(predictions, truths);
+    if format == PredictionFormat::Answers {
+        answers::with_durations(predictions, truths, parser);
     }
 }

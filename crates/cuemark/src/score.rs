@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use cuemark_core::{Predictions, Progress, QueryId, RowCounts, Truth};
+use cuemark_core::{Answers, Progress, QueryId, RowCounts, Truth};
 use cuemark_formats::source::STDIN;
 use cuemark_formats::{Overwrite, Source, WholeFile};
 use cuemark_metrics::{Evaluation, Interval, Plan, Report, intervals};
@@ -126,7 +126,7 @@ impl Score {
         let (truth, answers) = (self.truth.source(progress), self.predictions.source(progress));
         one_standard_input([&truth, &answers])?;
         let (split, predictions) =
-            rayon::join(|| self.truth.reading.read(&truth), || self.predictions.reading.read(&answers));
+            rayon::join(|| self.truth.reading.read(&truth), || self.predictions.reading.read_answers(&answers));
         let split = split?;
         let predictions = predictions?.answering(&split.queries);
         let reading = began.elapsed();
@@ -138,7 +138,7 @@ impl Score {
             scoring.score(&split.queries, &predictions, file, progress)?;
         let mut notes = self.truth.notes(&truth, &split);
         notes.extend(
-            row_notes(file, &predictions.rows, RowsOf::Predictions).into_iter().map(|note| note.located(&answers)),
+            row_notes(file, predictions.rows(), RowsOf::Predictions).into_iter().map(|note| note.located(&answers)),
         );
         notes.extend(odd.into_iter().map(|note| note.located(&answers)));
         if self.scoring.preset.is_none() && self.scoring.metrics.is_none() {
@@ -159,7 +159,7 @@ impl Score {
             intervals,
             queries: split.queries.iter().map(|truth| truth.query.id.clone()).collect(),
             truth_rows: split.rows.clone(),
-            prediction_rows: predictions.rows.clone(),
+            prediction_rows: predictions.rows().clone(),
             notes,
             took: Took { reading, evaluating },
         };
@@ -208,9 +208,10 @@ impl Serialize for Scored {
 }
 
 /// The leaderboard of QVHighlights prints other metrics than the usual ones.
-fn looks_like_qvhighlights(truths: &[Truth], predictions: &Predictions) -> Option<Note> {
+fn looks_like_qvhighlights(truths: &[Truth], predictions: &dyn Answers) -> Option<Note> {
     let rated = truths.iter().any(|truth| truth.highlights.is_some());
-    let salient = predictions.tasks.iter().flat_map(|task| &task.queries).any(|list| list.saliency.is_some());
+    let mut lists = predictions.tasks().into_iter().filter_map(|task| predictions.named(task));
+    let salient = lists.any(|lists| (0..lists.count()).any(|place| lists.saliency(place).is_some()));
     let text = "these look like QVHighlights' files: the preset `qvhighlights` gives the leaderboard's numbers";
     (rated && salient).then(|| Note::new("", truths.len(), text))
 }

@@ -1,9 +1,9 @@
 //! Which metrics, in which conventions.
 
-use cuemark_core::{Progress, Truth};
+use cuemark_core::{Answers, Progress, Truth};
 use cuemark_metrics::{
-    Answers, Comparison, Evaluation, Grouping, MetricName, Order, Overrides, Plan, Preset, Suppression, TruthSpans,
-    parse_list, suitable,
+    Comparison, Evaluation, Grouping, MetricName, Order, Overrides, Plan, Preset, Suppression, TruthSpans, parse_list,
+    suitable,
 };
 use serde::{Deserialize, Serialize};
 

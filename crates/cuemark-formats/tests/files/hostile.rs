@@ -129,7 +129,7 @@ fn an_endless_line_is_refused_before_it_is_held() {
         (PredictionFormat::Trec, "q Q0 a:1-2 1 1 t\nq ", "line 2"),
         (PredictionFormat::Csv, "qid,start,end\n1,2,3\n\"", "a row"),
         (PredictionFormat::Tvr, "{\"video2idx\":", "the decompressed file"),
-        (PredictionFormat::TvrRanking, "[", "the decompressed file"),
+        (PredictionFormat::TvrRanking, "[{\"query_id\":", "the decompressed file"),
         (PredictionFormat::ActivityNet, "{", "the decompressed file"),
     ];
     let (_guard, folder) = folder();
@@ -184,7 +184,7 @@ fn compression_bombs_stop_at_the_limit() {
         for prefix in [
             "{\"qid\":1,\"predictions\":[]}\n{\"qid\":\"",
             "{\"video2idx\":{\"",
-            "[\"",
+            "[{\"",
             "{\"results\":\"",
             "qid,start,end\n\"",
         ] {

@@ -2,8 +2,10 @@
 
 use crate::support::{PREDICTIONS, fixture, fixture_path, options, round_trip};
 use cuemark_core::{Advise as _, Dialect};
-use cuemark_core::{Predictions, Query, QueryPredictions, RowFault, Span, Task, Truth, Video, VideoId};
-use cuemark_formats::{PredictionFormat, VideoIndex, match_sentences, read_predictions};
+use cuemark_core::{Answers as _, Predictions, Query, QueryPredictions, RowFault, Span, Task, Truth, Video, VideoId};
+use cuemark_formats::{
+    FileAnswers, PredictionFormat, Source, VideoIndex, match_sentences, read_answers, read_predictions,
+};
 use serde_json::json;
 
 fn read(name: &str) -> Predictions {
@@ -218,6 +220,44 @@ fn a_score_that_is_not_finite_is_not_written() {
             lists[0].ranked.truncate(1); // one video a query, so that nothing but the score is wrong
             let error = round_trip(&predictions, format).unwrap_err().to_string();
             assert!(error.contains("is not a finite"), "{format}: {error}");
+        }
+    }
+}
+
+/// What an evaluation reads of a file that is kept in columns is what its lists say.
+#[test]
+fn columns_answer_as_lists_do() {
+    let behind = br#"{"VR": [{"desc_id": 3, "predictions": []}], "x": [1, {"]": 2}],
+        "VCMR": [{"desc_id": 1, "desc": "a}", "predictions": [[7, 1.5, 3], [9, 0.1, 2.7, 0.3]]}, {"predictions": [[8,4,2,1]], "desc_id": "q"}],
+        "video2idx": {"a": 7, "b": 9, "a": 8}}"#;
+    let sources = [
+        (Source::in_memory("x", behind.to_vec()), PredictionFormat::Tvr),
+        (fixture("tvr.json"), PredictionFormat::Tvr),
+        (fixture("tvr-ranking.json"), PredictionFormat::TvrRanking),
+    ];
+    for (source, format) in sources {
+        let options = options(Some(format));
+        let (_, predictions) = read_predictions(&source, &options).unwrap();
+        let (_, answers) = read_answers(&source, &options).unwrap();
+        assert!(matches!(answers, FileAnswers::Numbered(_)));
+        assert_eq!(
+            (answers.tasks(), answers.rows()),
+            (cuemark_core::Answers::tasks(&predictions), &predictions.rows),
+            "{}",
+            source.path()
+        );
+        for task in answers.tasks() {
+            let (lists, columns) = (predictions.named(task).unwrap(), answers.named(task).unwrap());
+            assert_eq!((lists.count(), lists.unread_fields()), (columns.count(), columns.unread_fields()));
+            for place in 0..lists.count() {
+                assert_eq!(lists.query(place), columns.query(place));
+                assert_eq!(format!("{:?}", lists.ranked(place)), format!("{:?}", columns.ranked(place)));
+                for answer in columns.ranked(place) {
+                    // One reference per name, whatever its number.
+                    let own = columns.videos().unwrap().get(answer.video.unwrap()).unwrap();
+                    assert!(std::ptr::eq(own, answer.video.unwrap()));
+                }
+            }
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use cuemark_core::{
-    Extra, Prediction, Predictions, QueryId, QueryPredictions, RawSpan, RowCounts, Span, Task, TaskPredictions, VideoId,
+    Answer, Answers, Extra, Lists, Prediction, Predictions, QueryId, QueryPredictions, RawSpan, RowCounts, Span, Task,
+    TaskPredictions, VideoId, VideoTable,
 };
-use cuemark_metrics::{Answer, Answers, Lists};
 use numpy::PyReadonlyArray1;
 use numpy::ndarray::{ArrayView1, s};
 use pyo3::prelude::*;
@@ -98,10 +98,14 @@ impl<'py> Table<'py> {
     }
 
     fn view(&self) -> View<'_> {
+        let mut videos = VideoTable::new();
+        let names = self.video.iter().flat_map(Ids::names);
+        let places = names.map(|name| videos.insert_full(VideoId::new(name.clone())).0).collect();
         View {
             queries: self.qid.names().iter().map(|name| QueryId::new(name.clone())).collect(),
             qid: self.qid.codes(),
-            videos: self.video.iter().flat_map(Ids::names).map(|name| VideoId::new(name.clone())).collect(),
+            videos,
+            places,
             video: self.video.as_ref().map(Ids::codes),
             start: self.start.as_array(),
             end: self.end.as_array(),
@@ -114,7 +118,9 @@ impl<'py> Table<'py> {
 struct View<'a> {
     queries: Vec<QueryId>,
     qid: Codes<'a>,
-    videos: Vec<VideoId>,
+    videos: VideoTable,
+    /// Which of them a code means.
+    places: Vec<usize>,
     video: Option<Codes<'a>>,
     start: ArrayView1<'a, f64>,
     end: ArrayView1<'a, f64>,
@@ -163,7 +169,8 @@ impl<'a> View<'a> {
         // Every row was checked.
         let read = RawSpan::new(self.start[row], self.end[row]).into_predicted();
         let span = read.map_or(Span::whole(0.0), |(span, _)| span);
-        let video = self.video.as_ref().and_then(|codes| self.videos.get(codes.of(row)));
+        let place = self.video.as_ref().and_then(|codes| self.places.get(codes.of(row)));
+        let video = place.and_then(|place| self.videos.get_index(*place));
         Answer { video, span, score: self.score.map(|score| score[row]) }
     }
 }
@@ -206,6 +213,10 @@ impl Lists for ColumnLists<'_> {
             ranked.extend(run.clone().map(|row| self.view.answer(row)));
         }
         ranked
+    }
+
+    fn videos(&self) -> Option<&VideoTable> {
+        self.view.video.as_ref().map(|_| &self.view.videos)
     }
 }
 

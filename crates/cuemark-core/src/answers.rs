@@ -1,6 +1,10 @@
 //! Ranked lists as an evaluation reads them, wherever they lie: in [`Predictions`], or in somebody else's columns.
 
-use cuemark_core::{Extra, Prediction, Predictions, QueryId, QueryPredictions, Span, Task, VideoId};
+use std::collections::BTreeMap;
+
+use indexmap::IndexSet;
+
+use crate::{Prediction, Predictions, QueryId, QueryPredictions, Span, Task, VideoId};
 
 /// One prediction; without a video it lies in the one that its query is about.
 #[derive(Debug, Clone, Copy)]
@@ -30,9 +34,40 @@ pub trait Lists: Sync {
     /// The predictions of list `place`, best first.
     fn ranked(&self, place: usize) -> Vec<Answer<'_>>;
 
-    /// Fields of list `place` that nobody reads, where they are kept.
-    fn extra(&self, _place: usize) -> Option<&Extra> {
+    /// The videos that the answers lie in, where every one of them refers to a name in one table: two answers lie in the
+    /// same video then exactly if their references are the same, which is sooner compared than names.
+    fn videos(&self) -> Option<&VideoTable> {
         None
+    }
+
+    /// Fields of the records that nobody reads, where they are known.
+    fn unread_fields(&self) -> UnreadFields {
+        UnreadFields::new()
+    }
+}
+
+/// Names of videos, each once.
+pub type VideoTable = IndexSet<VideoId>;
+
+/// Unknown fields by name: how many lists have them, and which is the first.
+pub type UnreadFields = BTreeMap<String, UnreadField>;
+
+/// An unknown field of some lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnreadField {
+    /// How many lists have it.
+    pub lists: usize,
+    /// The place of the first that does.
+    pub first: usize,
+}
+
+/// Notes that list `place` has an unknown field of that name; lists come in order.
+pub fn note_unread(fields: &mut UnreadFields, name: &str, place: usize) {
+    match fields.get_mut(name) {
+        Some(field) => field.lists += 1,
+        None => {
+            fields.insert(name.to_owned(), UnreadField { lists: 1, first: place });
+        }
     }
 }
 
@@ -79,8 +114,14 @@ impl Lists for Vec<QueryPredictions> {
             .collect()
     }
 
-    fn extra(&self, place: usize) -> Option<&Extra> {
-        Some(&self[place].extra)
+    fn unread_fields(&self) -> UnreadFields {
+        let mut fields = UnreadFields::new();
+        for (place, list) in self.iter().enumerate() {
+            for (name, _) in list.extra.iter() {
+                note_unread(&mut fields, name, place);
+            }
+        }
+        fields
     }
 }
 
