@@ -4,7 +4,7 @@
 //! block is read; every other value is handed on whole.
 
 use std::io::{BufRead, Read as _};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use crate::cursor::{Cursor, end_of_object, end_of_value};
 use crate::fault::Fault;
@@ -129,8 +129,8 @@ impl<'s> Feed<'s> {
         self.line + lines(self.window.get(..self.at).unwrap_or_default())
     }
 
-    /// Calls `each` at every value of the object that begins here, with the value's key.
-    pub(crate) fn object(&mut self, mut each: impl FnMut(&mut Self, &str) -> Result<()>) -> Result<()> {
+    /// Calls `each` at every value of the object that begins here, with the value's key, until it has seen enough.
+    pub(crate) fn object(&mut self, mut each: impl FnMut(&mut Self, &str) -> Result<ControlFlow<()>>) -> Result<()> {
         if !self.take(b'{')? {
             return Err(self.unexpected("an object", |fault| fault));
         }
@@ -147,8 +147,7 @@ impl<'s> Feed<'s> {
             if !self.take(b':')? {
                 return Err(self.unexpected("`:`", |fault| fault.inside_key(&name)));
             }
-            each(self, &name)?;
-            if self.take(b'}')? {
+            if each(self, &name)?.is_break() || self.take(b'}')? {
                 return Ok(());
             }
             if !self.take(b',')? {

@@ -4,6 +4,8 @@
 //! have start and end 0. `video2idx` may stand before or after the lists. It and other fields are kept, and so are the
 //! numbers in it: writing gives videos that are not in it the next free ones. Lists that name no task are written as VCMR.
 
+use std::ops::ControlFlow;
+
 use cuemark_core::{Extra, Predictions, RowCounts, Task, TaskPredictions};
 use serde_json::{Map, Value};
 
@@ -61,14 +63,14 @@ impl Submission {
                     VIDEO2IDX => Ok(()),
                     _ => cursor.keep(key, &mut fields).and_then(|()| cursor.end()),
                 };
-                return walked.map_err(|fault| value.fault(*fault.inside_key(key), source));
+                return walked.map(ControlFlow::Continue).map_err(|fault| value.fault(*fault.inside_key(key), source));
             };
             if answers.tasks.iter().any(|(seen, _)| *seen == task) {
                 return Err(feed.fault("the list stands in the file twice", key));
             }
             let lists = read_list(feed, source, (Some(key), ID_FIELD), &codes, &mut answers.rows)?;
             answers.tasks.push((task, lists));
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
         feed.end()?;
         Ok(Self { videos, answers, fields })
@@ -80,27 +82,22 @@ fn find_videos(source: &Source) -> Result<VideoIndex> {
     let source = &source.clone().unwatched();
     let mut feed = Feed::open(source)?;
     let mut videos = None;
-    let walked = feed.object(|feed, key| {
+    feed.object(|feed, key| {
         if key == VIDEO2IDX {
             let value = feed.whole(key)?;
             let mut cursor = Cursor::new(&value.text, source.meter());
             let index = VideoIndex::decode(&mut cursor).and_then(|index| cursor.end().map(|()| index));
             videos = Some(index.map_err(|fault| value.fault(*fault.inside_key(key), source))?);
-            return Err(source.fault("enough was read")); // caught below
+            return Ok(ControlFlow::Break(()));
         }
         if task_called(key).is_some() {
-            return feed.list(Some(key), |_| Ok(()), |()| Ok(()));
+            feed.list(Some(key), |_| Ok(()), |()| Ok(()))?;
+        } else {
+            feed.whole(key)?;
         }
-        feed.whole(key).map(drop)
-    });
-    match (videos, walked) {
-        (Some(videos), _) => Ok(videos),
-        (None, Err(error)) => Err(error),
-        (None, Ok(())) => {
-            feed.end()?;
-            Err(missing(VIDEO2IDX).into_error(source, 1, ""))
-        }
-    }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    videos.ok_or_else(|| missing(VIDEO2IDX).into_error(source, 1, ""))
 }
 
 fn task_called(key: &str) -> Option<Task> {
