@@ -291,10 +291,11 @@ impl<'s> Feed<'s> {
 
     /// Refuses anything but white space after the value.
     pub(crate) fn end(&mut self) -> Result<()> {
-        match self.peek()? {
-            0 => Ok(()),
-            _ => Err(self.unexpected("the end", |fault| fault)),
+        self.peek()?;
+        if self.at < self.window.len() {
+            return Err(self.unexpected("the end", |fault| fault));
         }
+        Ok(())
     }
 }
 
@@ -391,6 +392,7 @@ mod tests {
             ("[{}\n{}]", "doc:2: `[0]`: `{` is not `,` or `]`"),
             ("[\n{\"a\"", "doc:2: `[0]`: the object has no end"),
             ("[] 1", "doc:1: `.`: `1` is not the end"),
+            ("[]\u{0}", "doc:1: `.`: `\u{0}` is not the end"),
             ("[3]", "doc:1: `[0]`: `3` is not an object"),
         ] {
             assert_eq!(objects(text).unwrap_err().to_string(), message, "{text}");

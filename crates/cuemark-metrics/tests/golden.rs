@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use cuemark_core::{NormSpan, Predictions, Progress, Span, Split};
+use cuemark_core::{Answers, NormSpan, Predictions, Progress, Span, Split};
 use cuemark_data::{Durations, ReadOptions, TruthFormat, read_truth};
-use cuemark_formats::{PredictionOptions, Source, VideoIndex, read_predictions};
+use cuemark_formats::{FileAnswers, PredictionOptions, Source, VideoIndex, read_answers, read_predictions};
 use cuemark_metrics::{
     Comparison, Evaluation, Judge, Missing, Overrides, Plan, Preset, Suppression, TruthSpans, WhichHit,
     discounted_recall_at, evaluate, parse_list,
@@ -25,6 +25,8 @@ const PRECISION: f64 = 1e-7;
 struct Golden {
     split: Split,
     predictions: Predictions,
+    /// The same file as `eval` reads it.
+    answers: FileAnswers,
     expected: Value,
     per_query: Value,
 }
@@ -39,12 +41,13 @@ impl Golden {
         let lines = folder.join("predictions.jsonl.gz");
         let path = if lines.exists() { lines } else { folder.join("predictions.json.gz") };
         let options = PredictionOptions { videos, ..PredictionOptions::default() };
-        let (_, predictions) = read_predictions(&Source::new(path), &options).unwrap();
+        let (_, predictions) = read_predictions(&Source::new(&path), &options).unwrap();
+        let (_, answers) = read_answers(&Source::new(path), &options).unwrap();
         let json = |name: &str| match std::fs::read_to_string(folder.join(name)) {
             Ok(text) => serde_json::from_str(&text).unwrap(),
             Err(_) => Value::Null,
         };
-        Self { split, predictions, expected: json("expected.json"), per_query: json("per_query.json") }
+        Self { split, predictions, answers, expected: json("expected.json"), per_query: json("per_query.json") }
     }
 
     fn run(&self, preset: Preset, metrics: Option<&str>, overrides: Overrides) -> Evaluation {
@@ -53,7 +56,14 @@ impl Golden {
     }
 
     fn evaluate(&self, plan: &Plan) -> Evaluation {
-        evaluate(plan, &self.split.queries, &self.predictions, &Progress::new()).unwrap()
+        let of = |answers: &dyn Answers| evaluate(plan, &self.split.queries, answers, &Progress::new()).unwrap();
+        let (lists, read_to_score) = (of(&self.predictions), of(&self.answers));
+        for (column, same) in lists.columns.iter().zip(&read_to_score.columns) {
+            let bits = |scores: &[f64]| scores.iter().map(|score| score.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(column.scores()), bits(same.scores()), "{}", column.name);
+        }
+        assert_eq!(lists.columns.len(), read_to_score.columns.len());
+        lists
     }
 }
 
