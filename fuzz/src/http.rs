@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Progress, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
-    EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, Moment, Result, SearchError, VideoEntry, VideoState,
+    EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, IndexedMoment, Result, SearchError, VideoEntry, VideoState,
 };
 use cuemark_server::{Rehearsal, ServerOptions, Wanted};
 
@@ -76,7 +76,7 @@ fn stage() -> Option<Stage> {
         digest: None,
         tracks: Vec::new(),
     };
-    let moment = Moment { span: Span::new(0.0, 4.0).ok()?, embedding: Embedding::unit(vec![1.0, 0.0])? };
+    let moment = IndexedMoment { span: Span::new(0.0, 4.0).ok()?, embedding: Embedding::unit(vec![1.0, 0.0])? };
     index.engine().put(&entry, &[moment]).ok()?;
     Some(Stage { server: Rehearsal::new(index, ServerOptions::default()).ok()?, _folder: folder })
 }

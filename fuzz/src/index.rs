@@ -7,7 +7,7 @@ use cuemark_core::{Line, Progress, Rng, Span, Track, Word};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::{Embedded, disk::Disk, salvage_on};
 use cuemark_search::{
-    AskedWord, Effort, Embedding, Engine, Filter, Forms, Moment, Nearest, Phrase, Result, Settling, VideoEntry,
+    AskedWord, Effort, Embedding, Engine, Filter, Forms, IndexedMoment, Nearest, Phrase, Result, Settling, VideoEntry,
     VideoState, WordsAsked,
 };
 use serde_json::Value;
@@ -151,7 +151,7 @@ fn indexed() -> Result<(Memory, String, Value)> {
     for film in 0..4 {
         let moments = (0..24).filter_map(|n| {
             let embedding = Embedding::unit((0..WIDTH).map(|_| rng.normal() as f32).collect())?;
-            Some(Moment { span: Span::new(f64::from(n), f64::from(n) + 1.0).ok()?, embedding })
+            Some(IndexedMoment { span: Span::new(f64::from(n), f64::from(n) + 1.0).ok()?, embedding })
         });
         let line = |n: u32| {
             let span = Span::new(f64::from(n), f64::from(n) + 1.0).ok()?;

@@ -1,40 +1,26 @@
 //! The command as a person meets it: what it prints, where, and with which exit code.
 
-#![allow(clippy::unwrap_used)] // A test that cannot go on should stop loudly.
+#![cfg(test)] // so that clippy.toml knows the helpers for tests too
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use cuemark_testkit::{fixture, shared};
+use cuemark_testkit::{fixture, program, shared, succeed};
 use serde_json::Value;
 
 fn cuemark(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_cuemark"))
-        .args(arguments)
-        .env("COLUMNS", "110")
-        .env("CUEMARK_CACHE", "/nowhere")
-        .output()
-        .unwrap()
+    program(env!("CARGO_BIN_EXE_cuemark")).args(arguments).output().unwrap()
 }
 
 /// Exit code, standard output and standard error, with paths of this machine taken out.
 fn told(arguments: &[&str]) -> String {
-    let output = cuemark(arguments);
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap().replace(fixture("").as_str(), "fixtures/");
-    format!(
-        "exit {}\n--- stdout\n{}--- stderr\n{}",
-        output.status.code().unwrap(),
-        text(&output.stdout),
-        text(&output.stderr)
-    )
+    cuemark_testkit::told(&cuemark(arguments))
 }
 
 fn json(arguments: &[&str]) -> Value {
-    let output = cuemark(arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    serde_json::from_str(&succeed(program(env!("CARGO_BIN_EXE_cuemark")).args(arguments))).unwrap()
 }
 
 fn path(name: &str) -> String {

@@ -1,6 +1,6 @@
 //! The evaluator as a person with a prediction file meets it: files that do not belong together, pipes, names, tables.
 
-#![allow(clippy::unwrap_used)] // A test that cannot go on should stop loudly.
+#![cfg(test)] // so that clippy.toml knows the helpers for tests too
 
 use std::fs::File;
 use std::io::Write as _;
@@ -61,8 +61,8 @@ fn cuemark(arguments: &[&str]) -> Output {
 }
 
 fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cuemark"));
-    command.args(arguments).env("COLUMNS", "110").env("CUEMARK_CACHE", "/nowhere");
+    let mut command = cuemark_testkit::program(env!("CARGO_BIN_EXE_cuemark"));
+    command.args(arguments);
     command
 }
 

@@ -1,20 +1,15 @@
 //! `cuemark features` as a person meets it.
 
-#![allow(clippy::unwrap_used)] // A test that cannot go on should stop loudly.
+#![cfg(test)] // so that clippy.toml knows the helpers for tests too
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_testkit::fixture;
+use cuemark_testkit::{fixture, program, succeed};
 use serde_json::Value;
 
 fn cuemark(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_cuemark"))
-        .args(arguments)
-        .env("COLUMNS", "110")
-        .env("CUEMARK_CACHE", "/nowhere")
-        .output()
-        .unwrap()
+    program(env!("CARGO_BIN_EXE_cuemark")).args(arguments).output().unwrap()
 }
 
 fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
@@ -25,23 +20,11 @@ fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
 
 /// Exit code, standard output and standard error, with paths of this machine taken out.
 fn told(arguments: &[&str], folder: &Utf8Path) -> String {
-    let output = cuemark(arguments);
-    let text = |bytes: &[u8]| {
-        let text = String::from_utf8(bytes.to_vec()).unwrap();
-        text.replace(fixture("").as_str(), "fixtures/").replace(folder.as_str(), "DIR")
-    };
-    format!(
-        "exit {}\n--- stdout\n{}--- stderr\n{}",
-        output.status.code().unwrap(),
-        text(&output.stdout),
-        text(&output.stderr)
-    )
+    cuemark_testkit::told(&cuemark(arguments)).replace(folder.as_str(), "DIR")
 }
 
 fn json(arguments: &[&str]) -> Value {
-    let output = cuemark(arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    serde_json::from_str(&succeed(program(env!("CARGO_BIN_EXE_cuemark")).args(arguments))).unwrap()
 }
 
 fn published(layout: &str) -> String {

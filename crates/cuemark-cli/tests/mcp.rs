@@ -1,5 +1,5 @@
 //! `cuemark mcp`, spoken to by a client of the protocol: the real program over its standard input and output.
-#![allow(clippy::unwrap_used)] // a test may panic
+#![cfg(test)] // so that clippy.toml knows the helpers for tests too
 #![cfg(unix)]
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -77,9 +77,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 fn cuemark(folder: &Utf8Path, arguments: &[&str]) -> String {
-    let output = Command::new(PROGRAM).args(arguments).current_dir(folder).output().unwrap();
-    assert!(output.status.success(), "cuemark {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    cuemark_testkit::succeed(Command::new(PROGRAM).args(arguments).current_dir(folder))
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `cuemark report` as a person meets it.
 
-#![allow(clippy::unwrap_used)] // A test that cannot go on should stop loudly.
+#![cfg(test)] // so that clippy.toml knows the helpers for tests too
 
 use std::process::{Command, Output};
 
@@ -12,9 +12,8 @@ fn cuemark(arguments: &[&str]) -> Output {
 }
 
 fn json(arguments: &[&str]) -> Value {
-    let output = cuemark(&[arguments, &["--json"]].concat());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cuemark"));
+    serde_json::from_str(&cuemark_testkit::succeed(command.args(arguments).arg("--json"))).unwrap()
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use crate::{Iou, Prediction, Progress, Span, Stopped, VideoId};
 
-/// Walks a ranked list and keeps a prediction when its overlap with every kept one **of the same video** is at most `threshold`.
+/// Non-maximum suppression (NMS): walks a ranked list and keeps a prediction when its overlap with every kept one **of the same
+/// video** is at most `threshold`.
 ///
 /// Predictions that name no video count as one video. The order of the list is the ranking; sort first if it should be the score.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -9,7 +9,7 @@ use cuemark_formats::{Budget, Meter, Source};
 
 use crate::layouts::{self, Arrays};
 use crate::missing::near;
-use crate::source::{FeatureSource, Origin, no_stream};
+use crate::source::{FeatureSource, Origin, VISUAL, no_stream};
 use crate::{FeatureError, FeatureStore, Features, Layout, Result, RowTime};
 
 /// How long each video lasts, in **seconds**.
@@ -54,7 +54,7 @@ impl Default for OpenOptions {
     fn default() -> Self {
         Self {
             layout: None,
-            stream: "visual".to_owned(),
+            stream: VISUAL.to_owned(),
             row_time: None,
             durations: Arc::default(),
             prefix: None,

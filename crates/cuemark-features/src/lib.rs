@@ -57,7 +57,7 @@ pub use prefetch::Prefetch;
 pub use recipe::{Recipe, RowTime};
 pub use resample::Resample;
 pub use shard::Covers;
-pub use source::{FeatureSource, Origin};
+pub use source::{FeatureSource, Origin, VISUAL};
 pub use spool::RowSpool;
 pub use store::{FeatureStore, StoreCheck};
 pub use survey::{BadVideo, StreamSurvey, Unreadable, Width, survey};

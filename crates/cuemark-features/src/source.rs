@@ -7,6 +7,9 @@ use cuemark_core::{ClipLen, VideoId};
 
 use crate::{FeatureError, Features, Layout, Recipe, Result, RowTime};
 
+/// The stream of what is seen: what our extractors write, and what is read when nobody names another.
+pub const VISUAL: &str = "visual";
+
 /// Features by video and stream. Reading is safe from many threads at once.
 pub trait FeatureSource: fmt::Debug + Send + Sync {
     /// The streams that are there, sorted.

@@ -37,6 +37,7 @@ pub mod source;
 pub mod trec;
 pub mod tvr_json;
 pub mod tvr_ranking_json;
+pub mod world_folder;
 
 pub use answers::{AnswerParser, AnswerReading, UnknownParser};
 pub use budget::{BadBudget, Budget, Exceeded, Meter, Unread};

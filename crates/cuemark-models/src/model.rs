@@ -78,8 +78,8 @@ pub trait Corpus {
     /// Those of the tensor operations.
     fn encode(&self, videos: &VideoBatch) -> Result<Vec<Code>>;
 
-    /// How well each video as a whole fits each query, `[query][video]`, when that is known without looking for moments:
-    /// [`find`](crate::find) then looks into the best videos only.
+    /// How well each video as a whole fits each query, `[query][video]`, when that is known without looking for moments;
+    /// a trainer draws its hard negatives by it.
     ///
     /// # Errors
     /// Those of the tensor operations.
@@ -127,7 +127,7 @@ pub trait BiEncoder {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HardNegatives {
     /// How many, and how likely by their relevance.
-    pub sampling: crate::zoo::rmmn::Sampling,
+    pub sampling: crate::losses::Sampling,
     /// Videos and queries more alike than this are no reliable negatives.
     pub threshold: f64,
 }

@@ -6,7 +6,9 @@ use cuemark_tensor::{DType, Device, Params, Pass, Tensor, VarBuilder};
 
 use crate::layers::detr::DetrSize;
 use crate::layers::{TokenVectors, real_steps};
-use crate::{Answers, Batch, ClipLabels, Given, Model, Proposal, QueryBatch, RatedClip, Result, Targets, VideoBatch};
+use crate::{
+    Answer, Answers, Batch, ClipLabels, Given, Model, Proposal, QueryBatch, RatedClip, Result, Targets, VideoBatch,
+};
 
 /// Sizes of a toy batch: small enough for a test, different enough from each other that a mixed-up axis shows.
 pub(crate) struct Toy {
@@ -99,6 +101,20 @@ impl Toy {
             negatives: None,
         }
     }
+}
+
+/// The place of the video that fits best; of equals the first.
+pub(crate) fn best_video(answers: &[Answer]) -> usize {
+    first_best(answers.iter().map(|answer| answer.video_score))
+}
+
+/// The place of the video whose best moment fits best; of equals the first.
+pub(crate) fn best_moment(answers: &[Answer]) -> usize {
+    first_best(answers.iter().map(|answer| answer.moments[0].score))
+}
+
+fn first_best(scores: impl Iterator<Item = f32>) -> usize {
+    scores.enumerate().reduce(|best, next| if next.1 > best.1 { next } else { best }).unwrap().0
 }
 
 /// Trains a fresh model on one batch and returns it with its first and last loss.

@@ -2,7 +2,7 @@
 
 use pulp::{Arch, NullaryFnOnce};
 
-/// A vector of length 1: the product of two is their cosine.
+/// A vector of length 1, of as many dimensions as its encoder gives: the product of two is their cosine similarity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedding(Vec<f32>);
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
+use cuemark_core::digest::hex;
 use sha2::{Digest as _, Sha256};
 
 use crate::engine::disk::{Disk, DiskFile, read_small, write_whole};
@@ -50,7 +51,7 @@ pub(crate) fn write(disk: &dyn Disk, index: &Utf8Path, files: &[KeptFile]) -> Re
         if let Some(above) = folder.parent() {
             disk.sync_folder(above).map_err(fault)?;
         }
-        sums.insert(name.clone(), hex(Sha256::digest(bytes)));
+        sums.insert(name.clone(), hex(&Sha256::digest(bytes)));
     }
     Ok(sums)
 }
@@ -112,7 +113,7 @@ fn sum_of(file: &dyn DiskFile) -> io::Result<String> {
     let (mut hash, mut at, mut piece) = (Sha256::new(), 0, vec![0; PIECE]);
     loop {
         match file.read_at(at, &mut piece) {
-            Ok(0) => return Ok(hex(hash.finalize())),
+            Ok(0) => return Ok(hex(&hash.finalize())),
             Ok(count) => {
                 hash.update(piece.get(..count).unwrap_or_default());
                 at += count as u64;
@@ -121,10 +122,6 @@ fn sum_of(file: &dyn DiskFile) -> io::Result<String> {
             Err(error) => return Err(error),
         }
     }
-}
-
-fn hex(sum: impl AsRef<[u8]>) -> String {
-    sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn no_place() -> io::Error {
@@ -165,7 +162,7 @@ mod tests {
         let (_guard, index) = index();
         for name in ["../outside", "/etc/passwd", "", "a/../../b"] {
             assert!(write(&RealDisk, &index, &[file(name, b"x")]).is_err(), "{name}");
-            let sums = Sums::from([(name.to_owned(), hex([0; 32]))]);
+            let sums = Sums::from([(name.to_owned(), hex(&[0; 32]))]);
             assert!(matches!(check(&RealDisk, &index, &sums), Err(SearchError::Damaged { .. })), "{name}");
         }
     }

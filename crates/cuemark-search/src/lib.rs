@@ -33,8 +33,8 @@ pub use cuemark_media::Partial;
 pub use embedding::{Embedding, dot};
 pub use encoder::{EmbeddedVideo, Encoder, NearestName};
 pub use engine::{
-    CollectionLayout, Compacted, Effort, Engine, EngineUrl, Fault, Hit, Lost, Moment, Nearest, Salvaged, Settling,
-    Status, VectorIndex, salvage,
+    CollectionLayout, Compacted, Effort, Engine, EngineUrl, Fault, Hit, IndexedMoment, Lost, Nearest, Salvaged,
+    Settling, Status, VectorIndex, salvage,
 };
 pub use error::{Result, SearchError};
 pub use films_quality::{FilmShares, FilmsQuality, HalfRefusing, Refusing, fit_cut};

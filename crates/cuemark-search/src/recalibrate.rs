@@ -3,8 +3,8 @@
 use crate::{Calibration, EngineUrl, Index, Manifest, Result, engine};
 
 impl Index {
-    /// By how many standard deviations `score` lies above what the sentence scores by chance: what a [`Calibration`] is a curve
-    /// over.
+    /// The z-score of `score`: by how many standard deviations it lies above what the sentence scores by chance. A
+    /// [`Calibration`] is a curve over it.
     ///
     /// # Errors
     /// Those of the encoder and the engine.

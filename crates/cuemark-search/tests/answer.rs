@@ -1,5 +1,5 @@
 //! Answering, with an encoder whose space can be worked out by hand: one axis per word.
-#![allow(clippy::unwrap_used)] // a test may panic
+#![cfg(test)] // so that clippy.toml knows the helpers for tests too
 
 mod words;
 
@@ -8,8 +8,8 @@ use cuemark_core::{Advise as _, Dialect, Moment as Place, Progress, Span, VideoI
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::Embedded;
 use cuemark_search::{
-    AddOptions, EmbeddedVideo, Embedding, Encoder, Engine, EngineUrl, Filter, Index, Marking, MatchedConcept, Moment,
-    Question, SearchError, Stages, VideoEntry, VideoState,
+    AddOptions, EmbeddedVideo, Embedding, Encoder, Engine, EngineUrl, Filter, Index, IndexedMoment, Marking,
+    MatchedConcept, Question, SearchError, Stages, VideoEntry, VideoState,
 };
 
 fn index() -> (tempfile::TempDir, Index) {
@@ -108,7 +108,7 @@ fn a_video_whose_every_moment_is_near_does_not_hide_the_others() {
     let (guard, index) = index();
     let scores = |video: usize| (0..300).map(move |n| 1.0 - 0.05 * video as f32 - 0.0001 * n as f32);
     for video in 0..6 {
-        let moment = |(n, red): (usize, f32)| Moment {
+        let moment = |(n, red): (usize, f32)| IndexedMoment {
             span: Span::new(n as f64 / 300.0, 20.0 + n as f64 / 300.0).unwrap(),
             embedding: Embedding::unit(vec![red, 0.0, 0.0, 0.0, 0.0, 0.0, (1.0 - red * red).sqrt(), 0.0]).unwrap(),
         };

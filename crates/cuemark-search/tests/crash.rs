@@ -1,5 +1,5 @@
 //! `kill -9` at random points while a child process adds videos, and while it compacts.
-#![allow(clippy::unwrap_used)] // a test may panic
+#![cfg(test)] // so that clippy.toml knows the helpers for tests too
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use cuemark_core::{Line, Progress, Rng, Span, Track, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::Embedded;
 use cuemark_search::{
-    Effort, Embedding, Engine, Filter, Moment, Nearest, SearchError, Settling, VideoEntry, VideoState,
+    Effort, Embedding, Engine, Filter, IndexedMoment, Nearest, SearchError, Settling, VideoEntry, VideoState,
 };
 
 /// Says to the child where to write.
@@ -24,9 +24,9 @@ fn kills(usual: usize) -> usize {
     std::env::var("CUEMARK_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(usual)
 }
 
-fn moments(video: usize) -> Vec<Moment> {
+fn moments(video: usize) -> Vec<IndexedMoment> {
     let mut rng = Rng::stream(video as u64, "moments");
-    let mut moment = |n: usize| Moment {
+    let mut moment = |n: usize| IndexedMoment {
         span: Span::new(n as f64, n as f64 + 1.5).unwrap(),
         embedding: Embedding::unit((0..WIDTH).map(|_| rng.normal() as f32).collect()).unwrap(),
     };

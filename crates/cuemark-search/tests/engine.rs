@@ -1,12 +1,12 @@
 //! The embedded engine: exactness, recall, filters, replacing, damage.
-#![allow(clippy::unwrap_used)] // a test may panic
+#![cfg(test)] // so that clippy.toml knows the helpers for tests too
 
 use camino::Utf8PathBuf;
 use cuemark_core::{Progress, Rng, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::Embedded;
 use cuemark_search::{
-    Effort, Embedding, Engine, Filter, Hit, Moment, Nearest, SearchError, Settling, VideoEntry, VideoState,
+    Effort, Embedding, Engine, Filter, Hit, IndexedMoment, Nearest, SearchError, Settling, VideoEntry, VideoState,
 };
 
 const WIDTH: usize = 48;
@@ -16,7 +16,7 @@ struct Collection {
     _guard: tempfile::TempDir,
     folder: Utf8PathBuf,
     engine: Embedded,
-    moments: Vec<(VideoId, Moment)>,
+    moments: Vec<(VideoId, IndexedMoment)>,
 }
 
 fn unit(rng: &mut Rng) -> Vec<f32> {
@@ -32,11 +32,11 @@ fn collection(videos: usize, per_video: usize) -> Collection {
     let mut moments = Vec::new();
     for video in 0..videos {
         let topic = rng.pick(&topics).unwrap().clone();
-        let of_video: Vec<Moment> = (0..per_video)
+        let of_video: Vec<IndexedMoment> = (0..per_video)
             .map(|n| {
                 let near = topic.iter().map(|x| x + 0.6 * rng.normal() as f32).collect();
                 let span = Span::new(n as f64, n as f64 + 2.0).unwrap();
-                Moment { span, embedding: Embedding::unit(near).unwrap() }
+                IndexedMoment { span, embedding: Embedding::unit(near).unwrap() }
             })
             .collect();
         let entry = entry(video);
@@ -133,8 +133,8 @@ fn a_graph_that_grew_finds_what_one_made_at_once_does() {
     let engine = &collection.engine;
     engine.settle(Settling::Fully, &Progress::new()).unwrap();
     let mut rng = Rng::new(5);
-    let late: Vec<Moment> = (0..200)
-        .map(|n| Moment {
+    let late: Vec<IndexedMoment> = (0..200)
+        .map(|n| IndexedMoment {
             span: Span::new(f64::from(n), f64::from(n) + 1.0).unwrap(),
             embedding: Embedding::unit(unit(&mut rng)).unwrap(),
         })
@@ -354,7 +354,7 @@ fn embeddings_of_another_width_are_refused() {
     let collection = collection(1, 1);
     let wrong = Embedding::unit(vec![1.0; 3]).unwrap();
     assert!(matches!(collection.engine.nearest(&wrong, &ask(1, Effort::Exact)), Err(SearchError::Width { .. })));
-    let moment = Moment { span: Span::whole(1.0), embedding: wrong };
+    let moment = IndexedMoment { span: Span::whole(1.0), embedding: wrong };
     assert!(matches!(collection.engine.put(&entry(5), &[moment]), Err(SearchError::Width { .. })));
 }
 

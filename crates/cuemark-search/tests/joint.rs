@@ -3,7 +3,7 @@
 //! One test has an encoder whose space can be seen: the three axes are the colours, so films made by ffmpeg can be asked for
 //! "red". The other has the published weights and the real films, where they are.
 #![cfg(feature = "models")]
-#![allow(clippy::unwrap_used)] // a test may panic
+#![cfg(test)] // so that clippy.toml knows the helpers for tests too
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -1,5 +1,5 @@
 //! The log of the embedded engine: nothing acknowledged is lost, damage costs one record and is said, readers follow.
-#![allow(clippy::unwrap_used)] // a test may panic
+#![cfg(test)] // so that clippy.toml knows the helpers for tests too
 
 mod toy;
 
@@ -13,7 +13,7 @@ use cuemark_formats::{Overwrite, ReadError};
 use cuemark_search::engine::Embedded;
 use cuemark_search::engine::disk::{Disk, DiskFile, FileStamp, Held, RealDisk};
 use cuemark_search::{
-    Effort, Engine, Filter, Manifest, Moment, Nearest, SearchError, Settling, VideoEntry, VideoState, salvage,
+    Effort, Engine, Filter, IndexedMoment, Manifest, Nearest, SearchError, Settling, VideoEntry, VideoState, salvage,
 };
 use toy::{WIDTH, entry, manifest};
 
@@ -25,7 +25,7 @@ fn folder() -> Folder {
     Folder(guard, path)
 }
 
-fn moments(seed: u64) -> Vec<Moment> {
+fn moments(seed: u64) -> Vec<IndexedMoment> {
     toy::moments(seed, 4)
 }
 

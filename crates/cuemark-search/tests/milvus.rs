@@ -2,7 +2,7 @@
 //!
 //! One test, because a server takes its time to start: its parts are functions. The server is the Python package `milvus`,
 //! which `cargo xtask test` installs.
-#![allow(clippy::unwrap_used)] // a test may panic
+#![cfg(test)] // so that clippy.toml knows the helpers for tests too
 
 mod words;
 
@@ -17,8 +17,8 @@ use cuemark_core::{Advise as _, Dialect, Progress, Rng, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::{Embedded, Milvus};
 use cuemark_search::{
-    AddOptions, Calibration, Effort, Embedding, Engine, EngineUrl, Filter, Hit, Index, Manifest, Moment, Nearest,
-    Question, SearchError, Settling, VideoEntry, VideoState,
+    AddOptions, Calibration, Effort, Embedding, Engine, EngineUrl, Filter, Hit, Index, IndexedMoment, Manifest,
+    Nearest, Question, SearchError, Settling, VideoEntry, VideoState,
 };
 
 const WIDTH: usize = 32;
@@ -131,7 +131,7 @@ fn numbers(rng: &mut Rng) -> Vec<f32> {
 }
 
 /// Moments in clusters, as those of real videos are.
-fn collection() -> Vec<(VideoEntry, Vec<Moment>)> {
+fn collection() -> Vec<(VideoEntry, Vec<IndexedMoment>)> {
     let mut rng = Rng::new(21);
     let topics: Vec<Vec<f32>> = (0..40).map(|_| numbers(&mut rng)).collect();
     let video = |video: usize| {
@@ -139,7 +139,7 @@ fn collection() -> Vec<(VideoEntry, Vec<Moment>)> {
         let moment = |n: usize| {
             let near = topic.iter().map(|x| x + 0.6 * rng.normal() as f32).collect();
             let span = Span::new(n as f64, n as f64 + 2.5).unwrap();
-            Moment { span, embedding: Embedding::unit(near).unwrap() }
+            IndexedMoment { span, embedding: Embedding::unit(near).unwrap() }
         };
         (entry(video), (0..PER_VIDEO).map(moment).collect())
     };
@@ -147,7 +147,7 @@ fn collection() -> Vec<(VideoEntry, Vec<Moment>)> {
 }
 
 /// Half of them beside a moment, half anywhere.
-fn queries(collection: &[(VideoEntry, Vec<Moment>)], count: usize) -> Vec<Embedding> {
+fn queries(collection: &[(VideoEntry, Vec<IndexedMoment>)], count: usize) -> Vec<Embedding> {
     let mut rng = Rng::new(77);
     let query = |n: usize| {
         if n % 2 == 1 {
@@ -242,15 +242,15 @@ fn the_catalogue_agrees(embedded: &Embedded, server: &Milvus) {
 /// Replacing, marking, removing, and names that are meant to break out of a condition.
 fn changes_are_seen(server: &Milvus) {
     let mut rng = Rng::new(4);
-    let mut moments = |count: usize| -> Vec<Moment> {
+    let mut moments = |count: usize| -> Vec<IndexedMoment> {
         let embedding = |_| Embedding::unit(numbers(&mut rng)).unwrap();
-        let moment = |(n, embedding)| Moment { span: Span::new(n as f64, n as f64 + 1.0).unwrap(), embedding };
+        let moment = |(n, embedding)| IndexedMoment { span: Span::new(n as f64, n as f64 + 1.0).unwrap(), embedding };
         (0..count).map(embedding).enumerate().map(moment).collect()
     };
     let hostile = "x\" or id > 0 or video == \"\\ \n'šílený'";
     let entry = VideoEntry { id: hostile.into(), tags: vec!["\"] or true".to_owned()], ..entry(1) };
     let (first, second) = (moments(30), moments(20));
-    let found = |moment: &Moment| {
+    let found = |moment: &IndexedMoment| {
         let hits = server.nearest(&moment.embedding, &ask(1, Effort::Approximate)).unwrap();
         hits.first().is_some_and(|hit| hit.video == entry.id && hit.span == moment.span && hit.score > 0.999)
     };
@@ -283,7 +283,7 @@ fn changes_are_seen(server: &Milvus) {
 fn wrong_widths_and_addresses_are_refused(server: &Server, engine: &Milvus) {
     let wrong = Embedding::unit(vec![1.0; 3]).unwrap();
     assert!(matches!(engine.nearest(&wrong, &ask(1, Effort::Exact)), Err(SearchError::Width { .. })));
-    let moment = Moment { span: Span::whole(1.0), embedding: wrong };
+    let moment = IndexedMoment { span: Span::whole(1.0), embedding: wrong };
     assert!(matches!(engine.put(&entry(5), &[moment]), Err(SearchError::Width { .. })));
     let told = Milvus::open(&server.url("nowhere")).err().unwrap();
     assert!(told.to_string().ends_with("/nowhere: there is no such collection"), "{told}");
@@ -320,10 +320,10 @@ fn nothing_acknowledged_is_lost(server: &mut Server) {
     const PUTS: usize = 40;
     const MOMENTS: usize = 500;
     let engine = server.create("crash?index=flat");
-    let moments = |video: usize| -> Vec<Moment> {
+    let moments = |video: usize| -> Vec<IndexedMoment> {
         let mut rng = Rng::stream(video as u64, "crash");
         let embedding = |_| Embedding::unit(numbers(&mut rng)).unwrap();
-        let moment = |(n, embedding)| Moment { span: Span::new(n as f64, n as f64 + 1.0).unwrap(), embedding };
+        let moment = |(n, embedding)| IndexedMoment { span: Span::new(n as f64, n as f64 + 1.0).unwrap(), embedding };
         (0..MOMENTS).map(embedding).enumerate().map(moment).collect()
     };
     let acknowledged = AtomicUsize::new(0);

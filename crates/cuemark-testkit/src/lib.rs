@@ -1,4 +1,4 @@
-//! Where tests find their files. A development dependency of the other crates, never part of the program.
+//! Where tests find their files, and how they call the program. A development dependency of the other crates, never part of the program.
 //!
 //! Small files of our own making lie in `fixtures/` and are always there. Published files lie in a folder beside the
 //! checkout (`../shared`, or where `CUEMARK_SHARED` points) and may be absent: a test that wants one calls [`shared`]
@@ -6,6 +6,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::process::{Command, Output};
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -64,7 +65,7 @@ pub fn weights(name: &str) -> Option<Utf8PathBuf> {
 pub fn python(module: &str) -> Option<Utf8PathBuf> {
     let usual = || workspace().join("target/xtask-venv/bin/python");
     let python = std::env::var(PYTHON_VARIABLE).map_or_else(|_| usual(), Utf8PathBuf::from);
-    let import = std::process::Command::new(&python).args(["-c", &format!("import {module}")]).output();
+    let import = Command::new(&python).args(["-c", &format!("import {module}")]).output();
     if import.is_ok_and(|output| output.status.success()) {
         return Some(python);
     }
@@ -86,6 +87,34 @@ pub fn note_skipped_part(what: &str) {
 /// A folder below the build folder for what is worth keeping between runs. It may not be there yet.
 pub fn scratch(name: &str) -> Utf8PathBuf {
     workspace().join("target/xtask").join(name)
+}
+
+/// A program of ours as tests call it: what it prints depends neither on the terminal's width nor on this machine's cache.
+pub fn program(path: &str) -> Command {
+    let mut command = Command::new(path);
+    command.env("COLUMNS", "110").env(CACHE_VARIABLE, "/nowhere");
+    command
+}
+
+/// Runs a program that must succeed, and hands out its standard output.
+///
+/// # Panics
+/// With what it said on standard error, when it fails or cannot be started.
+pub fn succeed(command: &mut Command) -> String {
+    let output = command.output().expect("the program should start");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {said}");
+    String::from_utf8(output.stdout).expect("a program of ours should speak UTF-8")
+}
+
+/// Exit code, standard output and standard error, with the place of the fixtures on this machine taken out.
+///
+/// # Panics
+/// When it was ended by a signal.
+pub fn told(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(fixture("").as_str(), "fixtures/");
+    let code = output.status.code().expect("the program should end by itself");
+    format!("exit {code}\n--- stdout\n{}--- stderr\n{}", text(&output.stdout), text(&output.stderr))
 }
 
 fn workspace() -> &'static Utf8Path {
@@ -111,6 +140,16 @@ mod tests {
     fn fixtures_lie_in_the_workspace() {
         assert!(fixture("").is_dir());
         assert!(workspace().join("Cargo.lock").is_file());
+    }
+
+    #[test]
+    fn a_program_that_fails_is_told_of_with_its_code_and_both_of_its_voices() {
+        let failing = |script: &str| Command::new("sh").args(["-c", script]).output().unwrap();
+        let output = failing(&format!("echo {}; echo no >&2; exit 3", fixture("x")));
+        assert_eq!(told(&output), "exit 3\n--- stdout\nfixtures/x\n--- stderr\nno\n");
+        assert_eq!(succeed(Command::new("sh").args(["-c", "echo yes"])), "yes\n");
+        let panic = std::panic::catch_unwind(|| succeed(Command::new("sh").args(["-c", "echo why >&2; exit 1"])));
+        assert!(panic.unwrap_err().downcast_ref::<String>().unwrap().ends_with("why\n"));
     }
 
     #[test]

@@ -134,19 +134,6 @@ impl Parse {
         heads
     }
 
-    /// CMIN's relation matrix, row-major `[tokens, tokens]`: the relation's number at (head, dependent), 1 on the diagonal.
-    pub fn relation_matrix(&self) -> Vec<u8> {
-        let n = self.tokens.len();
-        let mut matrix = vec![0; n * n];
-        for index in 0..n {
-            matrix[index * n + index] = 1;
-        }
-        for dependency in self.dependencies.iter().filter(|d| d.head < n && d.dependent < n && d.head != d.dependent) {
-            matrix[dependency.head * n + dependency.dependent] = dependency.relation.id();
-        }
-        matrix
-    }
-
     /// The stretches that play a part for each verb: the verb itself, then its subject, objects, modifiers and
     /// adverbial clauses, each with everything that hangs below it; verbs in order, parts in sentence order.
     ///
@@ -242,12 +229,6 @@ mod tests {
         assert!(ring.check().unwrap_err().problem.contains("hangs on itself"));
         assert!(parse(&["a"], &[(0, 0, Relation::Dep)]).check().is_err());
         assert!(parse(&["a", "b", "c"], &[(1, 0, Relation::Dep), (2, 1, Relation::Dep)]).check().is_ok());
-    }
-
-    #[test]
-    fn the_relation_matrix_has_the_head_in_its_row() {
-        let matrix = parse(&["person", "opens", "it"], &[(1, 0, Relation::Nsubj), (1, 2, Relation::Dobj)]);
-        assert_eq!(matrix.relation_matrix(), [1, 0, 0, 2, 1, 9, 0, 0, 1]);
     }
 
     #[test]

@@ -102,13 +102,6 @@ impl Pos {
         Self::ALL.into_iter().find(|tag| tag.name() == name)
     }
 
-    /// Whether words of this kind carry the content of a sentence: nouns, names, verbs, adjectives and adverbs.
-    ///
-    /// The weakly supervised models that hide words (CNM, CPL) hide these twice as readily.
-    pub fn is_content(self) -> bool {
-        matches!(self, Self::Noun | Self::Propn | Self::Verb | Self::Adj | Self::Adv)
-    }
-
     /// Whether it names a thing or a person: a common or a proper noun.
     pub fn is_noun(self) -> bool {
         matches!(self, Self::Noun | Self::Propn)

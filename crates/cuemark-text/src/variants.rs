@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::{Pos, Result, Tagger, TextError, first_verb, tokenize};
+use crate::{Result, TextError, first_verb};
 
 /// What is done to each query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -206,12 +206,6 @@ fn wrong_queries(truths: &[Truth], seed: u64) -> Result<Vec<String>> {
 fn video_of(truth: &Truth) -> Option<&VideoId> {
     let written_for = truth.video.as_ref().map(|video| &video.id);
     written_for.or_else(|| truth.moments.first().map(|graded| &graded.moment.video))
-}
-
-/// Number of queries in which the tagger finds no main verb.
-pub fn count_without_verb(truths: &[Truth]) -> usize {
-    let has_none = |truth: &&Truth| !Tagger::embedded().tag(&tokenize(&truth.query.text)).contains(&Pos::Verb);
-    truths.par_iter().filter(has_none).count()
 }
 
 #[cfg(test)]

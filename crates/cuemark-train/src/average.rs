@@ -67,7 +67,6 @@ impl Average {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::Device;
 

@@ -1,12 +1,11 @@
 //! Putting examples into padded tensors.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cuemark_core::{NormSpan, Rng, VideoId};
 use cuemark_models::{Batch, BatchBy, Input, Phrases, QueryBatch, Targets, VideoBatch};
 use cuemark_tensor::{DType, Device, Tensor};
 
-use crate::Result;
 use crate::examples::{Example, Examples};
 use crate::first_stage::FirstNegatives;
 use crate::footage::{Clips, Footage};
@@ -14,6 +13,7 @@ use crate::highlights::joint_targets;
 use crate::nearness::{self, Nearness};
 use crate::negatives::Candidates;
 use crate::query_features::QueryFeatures;
+use crate::{Result, StageConfig};
 
 /// Makes batches of one split for one model. Everything is made on the CPU; [`Batch::to_device`] moves it.
 pub(crate) struct Batches {
@@ -27,15 +27,22 @@ pub(crate) struct Batches {
     pub(crate) answering: Vec<Vec<usize>>,
     /// Where a second stage draws its negatives.
     pub(crate) first_stage: Option<FirstNegatives>,
-    /// What negatives are drawn from, in stages that ask for them.
-    pub(crate) candidates: Mutex<Option<Arc<Candidates>>>,
 }
 
 impl Batches {
-    /// The batch of these examples. While training it carries spans, if the model may see them, and what it draws comes
-    /// from `rng`.
-    pub(crate) fn training(&self, examples: &[usize], rng: &mut Rng) -> Result<Batch> {
-        let candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    /// The batches of one epoch of a stage, as positions of examples.
+    pub(crate) fn epoch(&self, stage: &StageConfig, order: Rng) -> Vec<Vec<usize>> {
+        self.examples.epoch(self.input.batch_by, stage.batch, order)
+    }
+
+    /// Steps of one epoch of a stage, which no order changes.
+    pub(crate) fn per_epoch(&self, stage: &StageConfig) -> usize {
+        self.epoch(stage, Rng::new(0)).len()
+    }
+
+    /// The batch of these examples for training. It carries spans, if the model may see them, and negatives out of
+    /// `candidates`, in stages that have them; what it draws comes from `rng`.
+    pub(crate) fn training(&self, examples: &[usize], candidates: Option<&Candidates>, rng: &mut Rng) -> Result<Batch> {
         let drawn = candidates.map(|candidates| candidates.draw(&self.examples, examples, rng));
         let examples = drawn.as_ref().map_or(examples, |drawn| drawn.examples.as_slice());
         let (mut videos, of_query) = self.videos_of(examples);
@@ -279,9 +286,8 @@ mod tests {
                 nearness: None,
                 answering: vec![vec![0]],
                 first_stage: None,
-                candidates: Mutex::default(),
             };
-            batches.training(&[0], &mut Rng::new(1)).unwrap().targets
+            batches.training(&[0], None, &mut Rng::new(1)).unwrap().targets
         };
         // One to three seconds of the four that the rows cover.
         assert_eq!(targets(true).unwrap().spans, [NormSpan::new(0.25, 0.75).unwrap()]);

@@ -27,6 +27,16 @@ pub enum TrainError {
         /// What to do.
         hint: Option<Advice>,
     },
+    /// A setting that the run's model, or whoever runs it, cannot follow; no reader of the file alone could tell.
+    #[error("`{key}`: {problem}")]
+    Setting {
+        /// The key of the run file.
+        key: &'static str,
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        hint: Option<Advice>,
+    },
     /// A checkpoint would be chosen on a test split.
     #[error("{path}: `data.val` is `{split}`: checkpoints must not be chosen on a test split")]
     ChosenOnTest {
@@ -122,7 +132,7 @@ impl Advise for TrainError {
                 Some(look.and(" and at the features with ").run("features info"))
             }
             Self::Query { .. } => Some("every training query needs one video with a duration and a span".into()),
-            Self::RunFile { hint, .. } => hint.clone(),
+            Self::RunFile { hint, .. } | Self::Setting { hint, .. } => hint.clone(),
             Self::Folder { hint, .. } => Some(hint.clone()),
             Self::Diverged { .. } => Some("lower `train.rate` or set `train.clip_norm`".into()),
             Self::Stopped(_) => None,

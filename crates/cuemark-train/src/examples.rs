@@ -1,6 +1,7 @@
 //! Queries with their videos and spans, ready to be put into batches.
 
 use cuemark_core::{GradedMoment, Highlights, QueryId, Rng, Span, Split, Truth, VideoId};
+use cuemark_models::BatchBy;
 use cuemark_text::{Parse, Vocabulary};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -93,7 +94,8 @@ impl Examples {
             let numbers = Numbers::of(&read, reader, vocabulary)?;
             for (video, span, relevance) in moments(truth) {
                 let place = examples.place(&mut places, &video);
-                examples.push(example(truth, position, place, span, relevance, &read, &numbers));
+                let asked = Example::asked(position, truth, &read, &numbers);
+                examples.push(Example { video: place, span, relevance, ..asked });
             }
         }
         Ok(examples)
@@ -114,7 +116,7 @@ impl Examples {
             let numbers = Numbers::of(&read, reader, vocabulary)?;
             for video in asked(truth)? {
                 let place = examples.place(&mut places, &video);
-                examples.push(example(truth, position, place, None, 1.0, &read, &numbers));
+                examples.push(Example { video: place, ..Example::asked(position, truth, &read, &numbers) });
             }
         }
         Ok(examples)
@@ -220,8 +222,8 @@ impl Examples {
     }
 
     /// Positions of the examples of one epoch, `size` pairs or videos a batch, in an order that depends on the seed alone.
-    pub(crate) fn epoch(&self, by_video: bool, size: usize, mut rng: Rng) -> Vec<Vec<usize>> {
-        if !by_video {
+    pub(crate) fn epoch(&self, by: BatchBy, size: usize, mut rng: Rng) -> Vec<Vec<usize>> {
+        if by == BatchBy::Pairs {
             let mut order: Vec<usize> = (0..self.list.len()).collect();
             rng.shuffle(&mut order);
             return order.chunks(size).map(<[usize]>::to_vec).collect();
@@ -284,27 +286,22 @@ impl Numbers {
     }
 }
 
-fn example(
-    truth: &Truth,
-    position: usize,
-    video: usize,
-    span: Option<Span>,
-    relevance: f32,
-    read: &ReadQuery,
-    numbers: &Numbers,
-) -> Example {
-    Example {
-        query: truth.query.id.clone(),
-        truth: position,
-        video,
-        words: numbers.words.clone(),
-        parse: read.parse.clone(),
-        phrases: numbers.phrases.clone(),
-        span,
-        relevance,
-        windows: Vec::new(),
-        rated: None,
-        said: read.words.len(),
+impl Example {
+    /// The query at `position` of its split, asked of the first video and answered nowhere.
+    fn asked(position: usize, truth: &Truth, read: &ReadQuery, numbers: &Numbers) -> Self {
+        Self {
+            query: truth.query.id.clone(),
+            truth: position,
+            video: 0,
+            words: numbers.words.clone(),
+            parse: read.parse.clone(),
+            phrases: numbers.phrases.clone(),
+            span: None,
+            relevance: 1.0,
+            windows: Vec::new(),
+            rated: None,
+            said: read.words.len(),
+        }
     }
 }
 

@@ -3,10 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cuemark_core::{ClipLen, VideoId};
-use cuemark_features::{
-    Durations, FeatureSource, FeatureVariant, Features, Normalise, OpenOptions, Resample, RowTime, open,
-};
+use cuemark_core::VideoId;
+use cuemark_features::{Durations, FeatureSource, FeatureVariant, Features, Normalise, OpenOptions, Resample, open};
 use cuemark_models::Input;
 use rustc_hash::FxHashMap;
 
@@ -18,7 +16,7 @@ const VARIANT_SEED: u64 = 0;
 /// Bytes of prepared features that are kept in memory; the rest is prepared again when it is asked for.
 const KEPT: usize = 4 << 30;
 
-/// The clips of every video, normalised and brought to the model's length.
+/// The feature loader of a run: the clips of every video, normalised and brought to the model's length.
 pub(crate) struct Footage {
     source: Arc<dyn FeatureSource>,
     stream: String,
@@ -60,24 +58,10 @@ pub(crate) struct Window {
 impl Footage {
     /// Opens the features of a run.
     pub(crate) fn open(data: &DataConfig, durations: Durations) -> Result<Self> {
-        let row_time = match (data.clip_length, data.rows_span_duration) {
-            (Some(seconds), false) => {
-                Some(RowTime::Clip(ClipLen::new(seconds).ok_or_else(|| TrainError::RunFile {
-                    path: "run file".to_owned(),
-                    problem: format!("`data.clip_length` is {seconds}, expected seconds above 0"),
-                    hint: None,
-                })?))
-            }
-            (None, true) => Some(RowTime::SpanDuration),
-            (None, false) => None,
-            (Some(_), true) => {
-                return Err(TrainError::RunFile {
-                    path: "run file".to_owned(),
-                    problem: "`data.clip_length` and `data.rows_span_duration` contradict each other".to_owned(),
-                    hint: Some("state one of them".into()),
-                });
-            }
-        };
+        let row_time = data.row_time().map_err(|problem| {
+            let hint = Some("state one of `clip_length` and `rows_span_duration`".into());
+            TrainError::Setting { key: "data.clip_length", problem, hint }
+        })?;
         let options = OpenOptions {
             stream: data.stream.clone(),
             row_time,

@@ -56,7 +56,6 @@ fn of_clips(rated: &Highlights, start: f64, seconds: f64, count: usize) -> Vec<R
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_core::ClipLen;
     use cuemark_features::Features;

@@ -131,7 +131,7 @@ impl Ranked {
         self.list.truncate(KEPT);
     }
 
-    fn draw(&self, sampling: &cuemark_models::zoo::rmmn::Sampling, count: usize, rng: &mut Rng) -> Vec<usize> {
+    fn draw(&self, sampling: &cuemark_models::Sampling, count: usize, rng: &mut Rng) -> Vec<usize> {
         let relevance: Vec<f64> = self.list.iter().map(|(_, relevance)| *relevance).collect();
         sampling.draw(&relevance, self.positive, count, rng).into_iter().map(|place| self.list[place].0).collect()
     }

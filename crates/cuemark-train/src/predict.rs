@@ -6,6 +6,7 @@ use cuemark_core::{Predictions, Progress, Split, Truth, VideoId};
 use cuemark_features::{Durations, FeatureVariant};
 use cuemark_models::{Answer, Batch, Code, Corpus, Proposal, suppress};
 use cuemark_tensor::Pass;
+use cuemark_text::Vocabulary;
 use serde::{Deserialize, Serialize};
 
 use crate::batches::{query_batch, video_batch};
@@ -73,6 +74,38 @@ pub struct Predicted {
     pub cut: CutQueries,
 }
 
+/// The queries of a split, and what they are answered by.
+pub(crate) struct Asked<'a> {
+    pub(crate) split: &'a Split,
+    pub(crate) footage: &'a Footage,
+    pub(crate) reader: &'a Reader,
+    pub(crate) options: &'a PredictOptions,
+    /// The videos that another model chose for each query.
+    pub(crate) first: Option<&'a FirstStage>,
+}
+
+impl Asked<'_> {
+    /// Where a query is searched.
+    fn videos(&self, truth: &Truth) -> Result<Vec<VideoId>> {
+        let lacks = |problem| TrainError::Query { query: truth.query.id.to_string(), problem };
+        match (self.first, self.options.among) {
+            (Some(first), _) => Ok(first.videos(truth)?.iter().map(|(video, _)| video.clone()).collect()),
+            (None, Among::Own) => {
+                let own = truth.video.as_ref().map(|video| &video.id);
+                let own = own.or_else(|| truth.right().next().map(|moment| &moment.video));
+                own.map(|video| vec![video.clone()]).ok_or_else(|| lacks("names no video to search in"))
+            }
+            (None, Among::Pool) => truth.pool.clone().ok_or_else(|| lacks("has no pool to search in")),
+            (None, Among::Split) => Ok(self.split.videos.iter().map(|video| video.id.clone()).collect()),
+        }
+    }
+
+    /// Every query with every video that it is asked of.
+    fn examples(&self, vocabulary: &Vocabulary) -> Result<Examples> {
+        Examples::asking(self.split, self.reader, vocabulary, |truth| self.videos(truth))
+    }
+}
+
 /// One stretch of one video that one query is asked of.
 struct Ask {
     example: usize,
@@ -106,46 +139,23 @@ impl Trained {
         // Which roles count as phrases was decided on the training queries.
         let train = if input.phrases > 0 { self.run.data.split(&self.run.data.train)?.queries } else { Vec::new() };
         let reader = self.reader(&train)?;
-        self.answer_after(split, &footage, &reader, options, first, progress)
+        self.answer(&Asked { split, footage: &footage, reader: &reader, options, first }, progress)
     }
 
-    pub(crate) fn answer(
-        &self,
-        split: &Split,
-        footage: &Footage,
-        reader: &Reader,
-        options: &PredictOptions,
-        progress: &Progress,
-    ) -> Result<Predicted> {
-        self.answer_after(split, footage, reader, options, None, progress)
-    }
-
-    fn answer_after(
-        &self,
-        split: &Split,
-        footage: &Footage,
-        reader: &Reader,
-        options: &PredictOptions,
-        first: Option<&FirstStage>,
-        progress: &Progress,
-    ) -> Result<Predicted> {
-        let everywhere: Vec<VideoId> = split.videos.iter().map(|video| video.id.clone()).collect();
-        let asked = |truth: &Truth| match first {
-            Some(first) => Ok(first.videos(truth)?.iter().map(|(video, _)| video.clone()).collect()),
-            None => videos_of(truth, options.among, &everywhere),
-        };
+    pub(crate) fn answer(&self, asked: &Asked, progress: &Progress) -> Result<Predicted> {
+        let Asked { split, footage, options, first, .. } = *asked;
         let mut cut = CutQueries::default();
         let mut ranked: Vec<Found> = split.queries.iter().map(|truth| Found::of(truth, options)).collect();
         match self.model.corpus().filter(|_| first.is_some() || options.among != Among::Own) {
             Some(corpus) => {
-                self.search(corpus, split, footage, reader, options, first, &asked, &mut ranked, progress)?;
+                self.search(corpus, asked, &mut ranked, progress)?;
             }
             None => {
-                let examples = Examples::asking(split, reader, &self.vocabulary, asked)?;
+                let examples = asked.examples(&self.vocabulary)?;
                 let examples = if self.model.input().joint { examples.with_words()? } else { examples };
                 cut = self.queries.cut_queries(&examples, self.model.input().words)?;
                 self.prepare_text(&examples, progress)?;
-                self.propose(&examples, footage, options, &mut ranked, progress)?;
+                self.propose(&examples, asked, &mut ranked, progress)?;
             }
         }
         let out_of_reach = self.reach(split, footage, options)?;
@@ -154,14 +164,8 @@ impl Trained {
     }
 
     /// Every query against one video at a time.
-    fn propose(
-        &self,
-        examples: &Examples,
-        footage: &Footage,
-        options: &PredictOptions,
-        ranked: &mut [Found],
-        progress: &Progress,
-    ) -> Result<()> {
+    fn propose(&self, examples: &Examples, asked: &Asked, ranked: &mut [Found], progress: &Progress) -> Result<()> {
+        let Asked { footage, options, .. } = *asked;
         let mut asks = Vec::with_capacity(examples.list.len());
         for (position, example) in examples.list.iter().enumerate() {
             let windows = footage.windows(&examples.videos[example.video], options.window)?;
@@ -202,20 +206,9 @@ impl Trained {
     }
 
     /// Every query against all videos at once.
-    #[allow(clippy::too_many_arguments)] // one call; a struct would only repeat the names
-    fn search(
-        &self,
-        corpus: &dyn Corpus,
-        split: &Split,
-        footage: &Footage,
-        reader: &Reader,
-        options: &PredictOptions,
-        first: Option<&FirstStage>,
-        asked: &dyn Fn(&Truth) -> Result<Vec<VideoId>>,
-        ranked: &mut [Found],
-        progress: &Progress,
-    ) -> Result<()> {
-        let every = Examples::asking(split, reader, &self.vocabulary, asked)?;
+    fn search(&self, corpus: &dyn Corpus, asked: &Asked, ranked: &mut [Found], progress: &Progress) -> Result<()> {
+        let Asked { split, footage, options, first, .. } = *asked;
+        let every = asked.examples(&self.vocabulary)?;
         self.prepare_text(&every, progress)?;
         let codes = self.encode(corpus, &every.videos, footage, options.batch)?;
         progress.announce(every.list.len());
@@ -288,19 +281,6 @@ impl Trained {
             counted.out_of_reach.too_long += usize::from(seen && moment.span.len() > longest);
         }
         Ok(counted.out_of_reach)
-    }
-}
-
-fn videos_of(truth: &Truth, among: Among, everywhere: &[VideoId]) -> Result<Vec<VideoId>> {
-    let lacks = |problem| TrainError::Query { query: truth.query.id.to_string(), problem };
-    match among {
-        Among::Own => {
-            let own = truth.video.as_ref().map(|video| &video.id);
-            let own = own.or_else(|| truth.right().next().map(|moment| &moment.video));
-            own.map(|video| vec![video.clone()]).ok_or_else(|| lacks("names no video to search in"))
-        }
-        Among::Pool => truth.pool.clone().ok_or_else(|| lacks("has no pool to search in")),
-        Among::Split => Ok(everywhere.to_vec()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cuemark_core::Progress;
 use cuemark_encoders::text::{Pretrained, PretrainedFamily};
 use cuemark_encoders::weights::Cache;
-use cuemark_models::layers::{BertFamily, BertSize, TokenVectors};
+use cuemark_models::{BertFamily, BertSize, TokenVectors};
 use cuemark_tensor::{DType, Device, Params};
 use serde::{Deserialize, Serialize};
 
@@ -154,7 +154,7 @@ fn size(encoder: &Pretrained) -> Result<BertSize> {
 
 #[cfg(test)]
 mod tests {
-    use cuemark_models::layers::{Bert, real_steps};
+    use cuemark_models::{Bert, real_steps};
     use cuemark_tensor::{Pass, Tensor};
 
     use super::*;

@@ -6,12 +6,9 @@ use cuemark_core::Truth;
 use cuemark_models::weights::Fit;
 use cuemark_models::{Text, registry};
 use cuemark_tensor::{DType, Device, Params, Tensor};
-use cuemark_text::Vocabulary;
 
 use crate::footage::Footage;
-use crate::published_text::PublishedText;
-use crate::text::frequent_verbs;
-use crate::trained::{Brought, FIXED_WORDS, TRAINED_WORDS, Weights, in_front, published_vectors};
+use crate::trained::{Brought, FIXED_WORDS, Parts, TRAINED_WORDS, Vectors, Weights, in_front, published_vectors};
 use crate::{Result, RunFile, TrainError, Trained};
 
 /// What came of holding a checkpoint to the network that a run file and its features make.
@@ -43,27 +40,23 @@ impl Trained {
         may_miss: &[String],
         device: &Device,
     ) -> Result<OpenedWeights> {
-        let words: Vec<String> =
-            learnt_from.iter().flat_map(|truth| cuemark_text::words_of(&truth.query.text)).collect();
-        let vocabulary = Vocabulary::of(&words, run.data.least_count);
-        let verbs = frequent_verbs(learnt_from, &vocabulary);
         let widths = Footage::open(&run.data, HashMap::new())?.widths()?;
-        let text = run.data.text.as_ref().map(|text| PublishedText::open(text, device)).transpose()?;
+        let parts = Parts::learnt_from(run, learnt_from, widths, device)?;
+        let Parts { run, vocabulary, text, .. } = &parts;
 
         let (name, table) = match &run.data.words {
-            Some(path) => (FIXED_WORDS, published_vectors(path, &vocabulary, device)?),
+            Some(path) => (FIXED_WORDS, published_vectors(path, vocabulary, device)?),
             None => (TRAINED_WORDS, Tensor::zeros((vocabulary.len(), run.data.word_width), DType::F32, device)?),
         };
         let own = HashMap::from([(name.to_owned(), table)]);
-        let brought =
-            Brought::of(&run, &vocabulary, &verbs, widths, text.as_ref(), &Params::loaded(own.clone(), device), false)?;
+        let brought = Brought::of(&parts, &Params::loaded(own.clone(), device), Vectors::Params)?;
         let card = registry::find(&run.model)?;
         let counted = Params::counted();
         let input = (card.build)(&run.settings, &brought.given, counted.builder())?.input();
         let others = run.data.words.is_some() || run.data.queries.is_some() || run.data.query_features.is_some();
         if text.is_none() && !others && input.text == Text::Words {
-            return Err(TrainError::RunFile {
-                path: "run".to_owned(),
+            return Err(TrainError::Setting {
+                key: "data.words",
                 problem: format!("`{}` reads vectors of words, and no checkpoint holds any", run.model),
                 hint: Some("say where they come from: `data.words`, `data.text` or `data.query_features`".into()),
             });
@@ -83,7 +76,7 @@ impl Trained {
             tensors.extend(absent.into_iter().map(|(name, var)| (name, var.as_tensor().clone())));
         }
         tensors.extend(own);
-        let trained = Self::build(run, vocabulary, verbs, widths, text, Weights::Checkpoint(tensors), device)?;
+        let trained = Self::build(parts, Weights::Checkpoint(tensors), device)?;
         Ok(OpenedWeights { fit, visual, words, trained: Some(trained) })
     }
 }

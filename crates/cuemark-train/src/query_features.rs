@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use cuemark_core::{ClipLen, QueryId, VideoId};
 use cuemark_features::{FeatureSource, Features, Normalise, OpenOptions, RowTime, open};
-use cuemark_models::layers::real_steps;
-use cuemark_models::{Input, Phrases, QueryBatch, Text};
+use cuemark_models::{Input, Phrases, QueryBatch, Text, real_steps};
 use cuemark_tensor::{DType, Device, Tensor};
 
 use crate::examples::{CutQueries, Examples};

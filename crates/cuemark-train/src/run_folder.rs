@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::Advice;
-use cuemark_formats::{Files, Overwrite, RealFiles, Source, WholeFile};
+use cuemark_core::{Advice, Predictions};
+use cuemark_formats::{Files, Overwrite, PredictionFormat, RealFiles, Source, WholeFile, write_predictions};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -175,6 +175,13 @@ impl RunFolder {
     /// Puts a file of the folder in the place of an earlier one, whole or not at all.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         Ok(WholeFile::write_all_on(&self.files, self.path.join(name), Overwrite::Force, bytes)?)
+    }
+
+    /// Keeps the answers of the best checkpoint.
+    pub(crate) fn write_predictions(&self, predictions: &Predictions) -> Result<()> {
+        let mut file = WholeFile::create_on(&self.files, self.predictions(), Overwrite::Force)?;
+        write_predictions(predictions, PredictionFormat::Cuemark, &mut file)?;
+        Ok(file.finish()?)
     }
 
     /// Adds a line to the log.

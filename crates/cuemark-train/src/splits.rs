@@ -4,13 +4,11 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Progress, Split};
 use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::Source;
+use cuemark_formats::world_folder::{self, WORLD};
 
 use rustc_hash::FxHashMap;
 
 use crate::{DataConfig, Result, TrainError};
-
-/// The dataset that `cuemark world make` writes.
-const WORLD: &str = "world";
 
 /// Gives every query the clip ratings that the file has of it. The world keeps them beside its splits, in QVHighlights' layout.
 ///
@@ -40,10 +38,10 @@ impl DataConfig {
         let root = self.root.as_deref().unwrap_or(Utf8Path::new("."));
         let beside = |path: Utf8PathBuf| path.is_file().then_some(path);
         let file = match self.dataset.as_deref() {
-            Some(WORLD) => beside(root.join("splits").join(format!("{name}.jsonl")))
+            Some(WORLD) => beside(world_folder::split(root, name))
                 .or_else(|| beside(root.join(format!("{name}.jsonl"))))
                 .or_else(|| beside(name.into()))
-                .or_else(|| Some(root.join("splits").join(format!("{name}.jsonl")))),
+                .or_else(|| Some(world_folder::split(root, name))),
             Some(_) => beside(name.into()),
             None => Some(name.into()),
         };
@@ -55,8 +53,8 @@ impl DataConfig {
             }
         };
         if self.dataset.as_deref() == Some(WORLD) {
-            let ratings = root.join("highlights").join(format!("{name}.jsonl"));
-            if ratings.is_file() && root.join("splits").join(format!("{name}.jsonl")).is_file() {
+            let ratings = world_folder::ratings(root, name);
+            if ratings.is_file() && world_folder::split(root, name).is_file() {
                 add_ratings(&mut split, &ratings)?;
             }
         }
@@ -71,7 +69,7 @@ impl DataConfig {
                 root.join(features)
             }
             (Some(features), _) => features.clone(),
-            (None, root) => root.clone().unwrap_or_default().join("features-motion"),
+            (None, root) => world_folder::features(root.as_deref().unwrap_or(Utf8Path::new("")), "motion"),
         }
     }
 
@@ -79,7 +77,7 @@ impl DataConfig {
     pub fn parses(&self) -> Option<Utf8PathBuf> {
         let of_world = || {
             let root = self.root.as_ref().filter(|_| self.dataset.as_deref() == Some(WORLD))?;
-            Some(root.join("parses.jsonl")).filter(|path| path.is_file())
+            Some(root.join(world_folder::PARSES)).filter(|path| path.is_file())
         };
         self.parses.clone().or_else(of_world)
     }

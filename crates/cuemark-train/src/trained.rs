@@ -6,8 +6,9 @@ use std::sync::Arc;
 use cuemark_core::{Advice, Progress, Truth, whole_message};
 use cuemark_features::Normalise;
 use cuemark_formats::Source;
-use cuemark_models::layers::{Bert, TokenVectors, WordTable};
-use cuemark_models::{Batch, Given, Input, Model, ModelCard, QueryBatch, Text, registry};
+use cuemark_models::{
+    Batch, Bert, Given, Input, Model, ModelCard, QueryBatch, Text, TokenVectors, WordTable, registry,
+};
 use cuemark_tensor::{DType, Device, Params, Pass, Tensor};
 use cuemark_text::{Vocabulary, WordVectors};
 
@@ -44,6 +45,27 @@ pub struct Trained {
     pub note: Option<String>,
 }
 
+/// What a model is built from, its weights apart.
+pub(crate) struct Parts {
+    pub(crate) run: RunFile,
+    pub(crate) vocabulary: Vocabulary,
+    pub(crate) verbs: Vec<String>,
+    pub(crate) widths: Widths,
+    /// The published encoder that reads the queries.
+    pub(crate) text: Option<Arc<PublishedText>>,
+}
+
+impl Parts {
+    /// Those of a run whose words are the words of these queries.
+    pub(crate) fn learnt_from(run: RunFile, queries: &[Truth], widths: Widths, device: &Device) -> Result<Self> {
+        let words: Vec<String> = queries.iter().flat_map(|truth| cuemark_text::words_of(&truth.query.text)).collect();
+        let vocabulary = Vocabulary::of(&words, run.data.least_count);
+        let verbs = frequent_verbs(queries, &vocabulary);
+        let text = run.data.text.as_ref().map(|text| PublishedText::open(text, device)).transpose()?;
+        Ok(Self { run, vocabulary, verbs, widths, text })
+    }
+}
+
 /// What is brought to a network: vectors of words and the widths of everything.
 pub(crate) struct Brought {
     /// The table of word vectors; `None` where a published encoder reads the queries.
@@ -53,19 +75,13 @@ pub(crate) struct Brought {
 }
 
 impl Brought {
-    pub(crate) fn of(
-        run: &RunFile,
-        vocabulary: &Vocabulary,
-        verbs: &[String],
-        widths: Widths,
-        text: Option<&Arc<PublishedText>>,
-        params: &Params,
-        fresh: bool,
-    ) -> Result<Self> {
+    pub(crate) fn of(parts: &Parts, params: &Params, vectors: Vectors) -> Result<Self> {
+        let Parts { run, vocabulary, verbs, widths, text } = parts;
+        let text = text.as_ref();
         let queries = QueryFeatures::open(&run.data, text)?;
         let words = match text {
             Some(_) => None,
-            None => Some(word_table(run, vocabulary, params, fresh)?),
+            None => Some(word_table(run, vocabulary, params, vectors)?),
         };
         let width = match (text, queries.width()?, &words) {
             (Some(text), ..) => text.width(),
@@ -91,6 +107,15 @@ impl Brought {
         };
         Ok(Self { words, queries, given })
     }
+}
+
+/// Where published vectors of words come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Vectors {
+    /// The file that `data.words` names.
+    File,
+    /// The parameters: a checkpoint keeps them, so that the file need not be there any more.
+    Params,
 }
 
 /// Where parameters come from.
@@ -123,8 +148,7 @@ impl Trained {
         if state.model != run.model {
             return Err(other_model(&path, &state.model, &run.model));
         }
-        let ours =
-            |name: &str| [crate::trainer::OPTIMISER, WORD_TABLE, IN_FRONT].iter().any(|own| name.starts_with(own));
+        let ours = |name: &str| [crate::stage::OPTIMISER, WORD_TABLE, IN_FRONT].iter().any(|own| name.starts_with(own));
         Ok(tensors.into_iter().filter(|(name, _)| !ours(name)).collect())
     }
 
@@ -145,7 +169,8 @@ impl Trained {
         if let Some(text) = &text {
             text.check_print(&folder.read_text_print()?)?;
         }
-        let trained = Self::build(run, vocabulary, verbs, widths, text, Weights::Checkpoint(tensors), device)?;
+        let parts = Parts { run, vocabulary, verbs, widths, text };
+        let trained = Self::build(parts, Weights::Checkpoint(tensors), device)?;
         let note =
             || format!("`{path}` was written before checkpoints had checksums: damage to it would not be noticed");
         Ok(Self { note: (seal == Seal::Missing).then(note), ..trained })
@@ -153,11 +178,8 @@ impl Trained {
 
     /// A fresh model for the training queries.
     pub(crate) fn fresh(run: &RunFile, train: &[Truth], footage: &Footage, device: &Device) -> Result<Self> {
-        let words: Vec<String> = train.iter().flat_map(|truth| cuemark_text::words_of(&truth.query.text)).collect();
-        let vocabulary = Vocabulary::of(&words, run.data.least_count);
-        let verbs = frequent_verbs(train, &vocabulary);
-        let text = run.data.text.as_ref().map(|text| PublishedText::open(text, device)).transpose()?;
-        Self::build(run.clone(), vocabulary, verbs, footage.widths()?, text, Weights::Fresh, device)
+        let parts = Parts::learnt_from(run.clone(), train, footage.widths()?, device)?;
+        Self::build(parts, Weights::Fresh, device)
     }
 
     /// Keeps the words it knows in its run folder.
@@ -167,36 +189,27 @@ impl Trained {
         self.text.as_ref().map_or(Ok(()), |text| folder.write_text_print(&text.print()?))
     }
 
-    pub(crate) fn build(
-        run: RunFile,
-        vocabulary: Vocabulary,
-        verbs: Vec<String>,
-        widths: Widths,
-        text: Option<Arc<PublishedText>>,
-        weights: Weights,
-        device: &Device,
-    ) -> Result<Self> {
-        let card = registry::find(&run.model)?;
-        let fresh = matches!(weights, Weights::Fresh);
-        let params = match weights {
-            Weights::Checkpoint(tensors) => Params::loaded(tensors, device),
-            Weights::Fresh => Params::seeded(run.train.seed, device),
+    pub(crate) fn build(parts: Parts, weights: Weights, device: &Device) -> Result<Self> {
+        let card = registry::find(&parts.run.model)?;
+        let (params, vectors) = match weights {
+            Weights::Checkpoint(tensors) => (Params::loaded(tensors, device), Vectors::Params),
+            Weights::Fresh => (Params::seeded(parts.run.train.seed, device), Vectors::File),
         };
-        let Brought { words, queries, given } =
-            Brought::of(&run, &vocabulary, &verbs, widths, text.as_ref(), &params, fresh)?;
+        let Brought { words, queries, given } = Brought::of(&parts, &params, vectors)?;
+        let Parts { run, vocabulary, verbs, widths, text } = parts;
         let model = (card.build)(&run.settings, &given, params.builder())?;
         let input = model.input();
         if input.parses && text.is_some() {
             let problem = format!("`{}` reads parses, whose words are not the tokens of `data.text`", run.model);
             let hint = Some("leave `[data.text]` out, or take another model".into());
-            return Err(TrainError::RunFile { path: "run file".to_owned(), problem, hint });
+            return Err(TrainError::Setting { key: "data.text", problem, hint });
         }
         let in_front = in_front(text.as_ref(), &input, &params)?;
         let queries = Arc::new(queries.prepared(&input));
         let (device, note) = (device.clone(), None);
         let trained =
             Self { run, card, model, params, words, text, queries, in_front, vocabulary, verbs, widths, device, note };
-        if fresh {
+        if vectors == Vectors::File {
             trained.load_text()?;
             trained.load_published()?;
         }
@@ -327,12 +340,12 @@ pub(crate) const FIXED_WORDS: &str = "words.fixed_vectors";
 pub(crate) const TRAINED_WORDS: &str = "words.weight";
 
 /// Published vectors as a buffer, or vectors to be trained.
-fn word_table(run: &RunFile, vocabulary: &Vocabulary, params: &Params, fresh: bool) -> Result<WordTable> {
+fn word_table(run: &RunFile, vocabulary: &Vocabulary, params: &Params, vectors: Vectors) -> Result<WordTable> {
     let vb = params.builder().pp("words");
     let Some(path) = &run.data.words else {
         return Ok(WordTable::trained(vocabulary.len(), run.data.word_width, vb)?);
     };
-    if !fresh {
+    if vectors == Vectors::Params {
         return Ok(WordTable::frozen(&vb.get_unchecked("fixed_vectors")?));
     }
     let table = published_vectors(path, vocabulary, params.device())?;

@@ -1,6 +1,5 @@
-//! Where things lie in a world's folder, and how its videos are shared out.
+//! What lies in a world's folder beside what others read ([`cuemark_formats::world_folder`]), and how its videos are shared out.
 
-use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::VideoId;
 
 use crate::Side;
@@ -13,22 +12,11 @@ const SHARES: [f64; 3] = [0.06, 0.12, 0.12];
 
 pub(crate) const EVENTS: &str = "events.jsonl";
 pub(crate) const MEANINGS: &str = "meanings.jsonl";
-pub(crate) const PARSES: &str = "parses.jsonl";
 pub(crate) const SUBTITLES: &str = "subtitles.jsonl";
 pub(crate) const POOLS: &str = "pools.jsonl";
 pub(crate) const GRADED: &str = "graded.jsonl";
 pub(crate) const GRADED_VAL: &str = "graded-val.jsonl";
 pub(crate) const MANIFEST: &str = "manifest.json";
-
-/// The file of one split.
-pub(crate) fn split_path(world: &Utf8Path, split: &str) -> Utf8PathBuf {
-    world.join("splits").join(format!("{split}.jsonl"))
-}
-
-/// The file of one split's clip ratings.
-pub(crate) fn ratings_path(world: &Utf8Path, split: &str) -> Utf8PathBuf {
-    world.join("highlights").join(format!("{split}.jsonl"))
-}
 
 /// The videos of each split, as numbers from 0; no split is empty when there are eight videos.
 pub(crate) fn split_ranges(videos: usize) -> [std::ops::Range<usize>; 4] {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::Utf8Path;
 use cuemark_core::{Advice, ClipLen, Progress, QueryId, Rng, Truth, VideoId};
 use cuemark_features::sight::{self, ClipView, Picture, Strength};
-use cuemark_features::{Features, Recipe, StoreWriter, VideoFeatures};
-use cuemark_formats::{Overwrite, ReadError, Source, WholeFile, cuemark_jsonl};
+use cuemark_features::{Features, Recipe, StoreWriter, VISUAL, VideoFeatures};
+use cuemark_formats::{Overwrite, ReadError, Source, WholeFile, cuemark_jsonl, world_folder};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -140,7 +140,7 @@ fn write_texts(options: &WorldOptions, out: &Utf8Path, splits: &[SplitFilms; 4])
     let (graded, graded_val) = (graded::write(iid, options), graded::write(val, options));
     let pools = pools::write(iid, options);
     for split in splits {
-        write_truths(&layout::split_path(out, split.name), &split.truths())?;
+        write_truths(&world_folder::split(out, split.name), &split.truths())?;
     }
     let truths = |asked: &[Asked]| asked.iter().map(|asked| asked.truth.clone()).collect::<Vec<_>>();
     write_truths(&out.join(layout::GRADED), &truths(&graded))?;
@@ -150,13 +150,13 @@ fn write_texts(options: &WorldOptions, out: &Utf8Path, splits: &[SplitFilms; 4])
     for split in splits {
         let rated = raters::rate(split, options);
         rated_clips += rated.iter().map(RatedQuery::clips).sum::<usize>();
-        write_lines(&layout::ratings_path(out, split.name), rated.iter())?;
+        write_lines(&world_folder::ratings(out, split.name), rated.iter())?;
     }
 
     let every = || splits.iter().flat_map(SplitFilms::asked).chain(&graded).chain(&graded_val);
     let films = || splits.iter().flat_map(SplitFilms::only_films);
     let parses = every().map(|asked| (&asked.truth.query.id, &asked.parse));
-    cuemark_text::write_parses(out.join(layout::PARSES), Overwrite::Force, parses)?;
+    cuemark_text::write_parses(out.join(world_folder::PARSES), Overwrite::Force, parses)?;
     write_lines(&out.join(layout::MEANINGS), every().map(MeaningLine::of))?;
     write_lines(&out.join(layout::SUBTITLES), films().map(SubtitleLine::of))?;
     write_lines(&out.join(layout::EVENTS), films())?;
@@ -253,7 +253,7 @@ fn write_features(
         .strengths
         .iter()
         .map(|strength| {
-            let folder = out.join(format!("features-{}", strength.name()));
+            let folder = world_folder::features(out, strength.name());
             let recipes = recipes(options, *strength, clip_len)?;
             Ok((*strength, StoreWriter::create(&folder, recipes, overwrite)?))
         })
@@ -285,7 +285,7 @@ fn write_features(
             let of_strength = |(video, clips, heard): &(VideoId, Vec<ClipView>, Features)| VideoFeatures {
                 video: video.clone(),
                 streams: vec![
-                    ("visual".to_owned(), sight::features(clips, *strength)),
+                    (VISUAL.to_owned(), sight::features(clips, *strength)),
                     ("subtitle".to_owned(), heard.clone()),
                 ],
             };
@@ -346,5 +346,5 @@ fn recipes(
         resize: None,
         settings,
     };
-    Ok(BTreeMap::from([("visual".to_owned(), visual), ("subtitle".to_owned(), subtitle)]))
+    Ok(BTreeMap::from([(VISUAL.to_owned(), visual), ("subtitle".to_owned(), subtitle)]))
 }

@@ -2,9 +2,9 @@
 
 use camino::Utf8Path;
 use cuemark_core::{Extra, Prediction, Predictions, QueryPredictions, RowPolicy, Truth};
-use cuemark_formats::{Source, cuemark_jsonl};
+use cuemark_formats::{Source, cuemark_jsonl, world_folder};
 
-use crate::{Result, WorldLog, layout, raters, relevance};
+use crate::{Result, WorldLog, raters, relevance};
 
 /// Moments that do not answer in full are listed after those that do, up to this many in all.
 const LISTED: usize = 100;
@@ -15,7 +15,7 @@ const LISTED: usize = 100;
 /// When the split or the log cannot be read.
 pub fn oracle(world: &Utf8Path, split: &str) -> Result<Predictions> {
     let log = WorldLog::open(world)?;
-    let split = cuemark_jsonl::read_truth(&Source::new(layout::split_path(world, split)), RowPolicy::Keep)?;
+    let split = cuemark_jsonl::read_truth(&Source::new(world_folder::split(world, split)), RowPolicy::Keep)?;
     answer(&log, &split.queries)
 }
 

@@ -2,11 +2,11 @@
 
 use camino::Utf8Path;
 use cuemark_core::{QueryId, VideoId};
-use cuemark_formats::Source;
 use cuemark_formats::json::decode_line;
+use cuemark_formats::{Source, world_folder};
 use serde::{Deserialize, Serialize};
 
-use crate::{Result, SPLITS, WorldLog, layout, raters};
+use crate::{Result, SPLITS, WorldLog, raters};
 
 /// How good clip ratings are, against the log.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub(crate) fn rating_quality(world: &Utf8Path, log: &WorldLog) -> Result<(Option
     let (mut quality, mut faults) = (RatingQuality::default(), Vec::new());
     let (mut ratings, mut pairs) = (0usize, 0usize);
     for split in SPLITS {
-        let path = layout::ratings_path(world, split);
+        let path = world_folder::ratings(world, split);
         if !path.is_file() {
             return Ok((None, faults));
         }

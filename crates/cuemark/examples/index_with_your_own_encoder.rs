@@ -11,7 +11,7 @@ use cuemark::{Asking, Progress, Shown};
 use cuemark_core::{Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
-    EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, Moment, Result, SearchError, VideoEntry, VideoState,
+    EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, IndexedMoment, Result, SearchError, VideoEntry, VideoState,
 };
 
 const WORDS: [&str; 4] = ["red", "blue", "ball", "box"];
@@ -39,7 +39,7 @@ impl Encoder for Words {
 
     fn video(&self, id: &VideoId, _: Option<&Utf8Path>, _: &Progress) -> Result<EmbeddedVideo> {
         let embedding = embed(id.as_str()).ok_or_else(|| SearchError::UnknownVideo { video: id.clone() })?;
-        let moments = vec![Moment { span: Span::whole(10.0), embedding }];
+        let moments = vec![IndexedMoment { span: Span::whole(10.0), embedding }];
         Ok(EmbeddedVideo { duration: 10.0, moments, partial: None })
     }
 }

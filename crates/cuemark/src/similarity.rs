@@ -7,7 +7,7 @@ use cuemark_core::{Progress, Truth, VideoId};
 use cuemark_encoders::visual::EncoderOptions;
 use cuemark_encoders::weights::{self, Cache, Standing};
 use cuemark_encoders::{JOINT, VideoMatching, joint_text, text};
-use cuemark_features::Features;
+use cuemark_features::{Features, VISUAL};
 use cuemark_formats::{ReadError, Source};
 use cuemark_tensor::Device;
 use cuemark_text::similarity::{Bm25, Embeddings, MatrixFile, Similarity, Tfidf, Vectors};
@@ -19,8 +19,6 @@ use crate::{Error, Result};
 const USUAL: &str = "minilm";
 /// Sentences that are encoded between two looks at the progress.
 const STEP: usize = 1024;
-/// The stream that [`Extract`](crate::Extract) writes.
-const STREAM: &str = "visual";
 
 /// Where similarities between sentences come from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -82,17 +80,17 @@ pub(crate) fn with_videos(provider: &str, queries: &[Truth], videos: &[VideoId])
 /// The clips of every video, from a store that `encoder` filled.
 fn clip_rows(encoder: &str, store: &Utf8Path, videos: &[VideoId]) -> Result<Vec<Features>> {
     let source = cuemark_features::open(store, &cuemark_features::OpenOptions::default())?;
-    let extractor = source.origin(STREAM)?.recipe.map(|recipe| recipe.extractor.clone());
+    let extractor = source.origin(VISUAL)?.recipe.map(|recipe| recipe.extractor.clone());
     if extractor.as_deref() != Some(encoder) {
         let found = extractor.unwrap_or_else(|| "an unknown extractor".to_owned());
         return Err(ReadError::file(store, format!("its rows are those of {found}, not of {encoder}")).into());
     }
-    let there = source.videos(STREAM);
+    let there = source.videos(VISUAL);
     let rows = videos.iter().map(|video| {
         if there.binary_search(&video).is_err() {
             return Err(ReadError::file(store, format!("video `{video}` of the queries is not in the store")).into());
         }
-        Ok(source.get(video, STREAM)?)
+        Ok(source.get(video, VISUAL)?)
     });
     rows.collect()
 }

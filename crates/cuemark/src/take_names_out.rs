@@ -253,8 +253,8 @@ impl TakeNamesOut {
         if kept.damaged() > 0 {
             progress.say(format!("note: {} lines of answers.jsonl cannot be read and are asked again", kept.damaged()));
         }
-        let asking = Asking { prompt: &prompt, parallel: self.parallel, kept: &kept };
-        Ok(rewrite_by(queries, rewriter, names, &compare_by_words, settings, &asking, progress)?)
+        let asking = Asking { rewriter, prompt: &prompt, parallel: self.parallel, kept: &kept };
+        Ok(rewrite_by(queries, names, &compare_by_words, settings, &asking, progress)?)
     }
 
     fn open_endpoint(&self) -> Result<Option<Endpoint>> {

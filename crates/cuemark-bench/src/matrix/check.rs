@@ -1,9 +1,10 @@
 //! Whether a matrix says what can be: names, labels, metrics, tests that ask the same.
 
 use cuemark_core::Advice;
+use cuemark_formats::world_folder::WORLD;
 use cuemark_metrics::{MetricName, Preset, parse_list};
 
-use super::file::{DatasetEntry, MatrixFile, ModelEntry, ORACLE, TestEntry, WORLD};
+use super::file::{DatasetEntry, MatrixFile, ModelEntry, ORACLE, TestEntry};
 use crate::{BenchError, Result};
 
 impl MatrixFile {

@@ -2,13 +2,14 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_features::FeatureVariant;
+use cuemark_formats::world_folder::WORLD;
 use cuemark_train::{Among, DataConfig, RunFile};
 use cuemark_world::WorldOptions;
 use serde::Serialize;
 
 use super::cell::{Cell, CellTest, Method};
 use super::command::Program;
-use super::file::{DatasetEntry, MatrixFile, ModelEntry, ORACLE, Protocol, TestEntry, WORLD};
+use super::file::{DatasetEntry, MatrixFile, ModelEntry, ORACLE, Protocol, TestEntry};
 use super::memory::parse_bytes;
 use super::place::{Place, first_run_file, usual_features};
 use crate::Result;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_features::FeatureVariant;
+use cuemark_formats::world_folder::WORLD;
 use cuemark_protocols::splits::SplitProtocol;
 use cuemark_train::Among;
 use cuemark_world::WorldOptions;
@@ -350,9 +351,6 @@ impl MatrixFile {
         self
     }
 }
-
-/// The dataset that `cuemark world make` writes.
-pub(super) const WORLD: &str = "world";
 
 /// Who answers from the world's log.
 pub(super) const ORACLE: &str = "oracle";

@@ -1,10 +1,11 @@
 //! A dataset of a matrix on this machine: where it lies, and the run files that models learn from it by.
 
 use camino::Utf8PathBuf;
+use cuemark_formats::world_folder::WORLD;
 use cuemark_train::{DataConfig, Override, RunFile};
 use toml::{Table, Value};
 
-use super::file::{DatasetEntry, ModelEntry, WORLD};
+use super::file::{DatasetEntry, ModelEntry};
 use super::ready;
 use crate::Result;
 

@@ -3,6 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Progress, Truth};
 use cuemark_data::ReadOptions;
+use cuemark_formats::world_folder::WORLD;
 use cuemark_formats::{Overwrite, Source};
 use cuemark_protocols::ranked::pseudo_train::{pseudo_train, without};
 use cuemark_protocols::splits::{SplitProtocol, SplitRecipe, dataset_inputs, hash_inputs, write_folder};
@@ -11,7 +12,7 @@ use cuemark_train::DataConfig;
 use cuemark_world::SPLITS;
 
 use super::expand::Made;
-use super::file::{Protocol, WORLD};
+use super::file::Protocol;
 use crate::{BenchError, Result};
 
 /// Makes what is not there yet; `progress` has a phase for each thing that is made.

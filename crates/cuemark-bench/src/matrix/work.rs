@@ -7,6 +7,7 @@ use std::time::Instant;
 use camino::Utf8Path;
 use cuemark_core::{Predictions, Progress, QueryPredictions, Seen, Split, Task, Truth, VideoId};
 use cuemark_data::{ReadOptions, read_truth};
+use cuemark_formats::world_folder::WORLD;
 use cuemark_formats::{
     Overwrite, PredictionFormat, PredictionOptions, Source, WholeFile, read_predictions, write_predictions,
 };
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::cell::{Cell, CellTest, Method};
 use super::check;
 use super::command::Learning;
-use super::file::{Protocol, WORLD};
+use super::file::Protocol;
 use super::notes::{DoneNote, TrainedNote};
 use crate::report::{self, About, Answerer, Measure, QueryText};
 use crate::{BenchError, Result};

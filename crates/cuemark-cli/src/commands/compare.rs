@@ -59,7 +59,7 @@ impl Args {
         let mut rows = Vec::new();
         for name in &compared.metrics {
             for pair in &compared.pairs {
-                rows.extend(self.row(pair, name, is_one));
+                rows.extend(self.row(compared, pair, name));
             }
         }
         text += &format!("\n{}\n\n", output::table(&header, &rows));
@@ -72,7 +72,8 @@ impl Args {
         )
     }
 
-    fn row(&self, pair: &ComparedPair, name: &str, is_one: bool) -> Option<Vec<String>> {
+    fn row(&self, compared: &Compared, pair: &ComparedPair, name: &str) -> Option<Vec<String>> {
+        let is_one = compared.pairs.len() == 1;
         let metric = pair.metrics.iter().find(|metric| metric.name == name)?;
         let r = &metric.comparison;
         let mut row = vec![name.to_owned()];

@@ -130,19 +130,14 @@ fn check(what: &str, reference: Option<&Utf8PathBuf>, print: Print) -> anyhow::R
         None => weights::open(what)?,
     };
     let pinned = card.is_some_and(|card| matches!(card.source, WeightsSource::Pip { .. }));
+    let sums = if pinned { "every checksum holds" } else { "no checksums are pinned" };
     let is_text = text::is_text_encoder(&folder);
     if !is_text {
         let tensors = folder.tensors()?;
         let numbers: usize = tensors.values().map(cuemark_tensor::Tensor::elem_count).sum();
         let told = json!({ "path": folder.path(), "pinned": pinned, "tensors": tensors.len(), "numbers": numbers });
         return print.result(&told, || {
-            format!(
-                "{}: {} tensors with {} numbers, {}",
-                folder.path(),
-                tensors.len(),
-                thousands(numbers),
-                sums(pinned)
-            )
+            format!("{}: {} tensors with {} numbers, {}", folder.path(), tensors.len(), thousands(numbers), sums)
         });
     }
     let encoder = text::from_folder(&folder, &Device::Cpu)?;
@@ -171,14 +166,10 @@ fn check(what: &str, reference: Option<&Utf8PathBuf>, print: Print) -> anyhow::R
             "{}: loads, {} numbers a sentence, {}\nalone or with others a sentence's vector differs by {alone:.1e}\n{compared}",
             folder.path(),
             encoder.width(),
-            sums(pinned)
+            sums
         )
     })?;
     Ok(if holds { outcome } else { outcome.with_problems() })
-}
-
-fn sums(pinned: bool) -> &'static str {
-    if pinned { "every checksum holds" } else { "no checksums are pinned" }
 }
 
 /// How far a sentence's vector moves when longer ones are encoded beside it.

@@ -19,9 +19,7 @@ impl Drop for Running {
 }
 
 pub(crate) fn cuemark(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_cuemark")).args(arguments).output().unwrap();
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    cuemark_testkit::succeed(Command::new(env!("CARGO_BIN_EXE_cuemark")).args(arguments))
 }
 
 /// Starts a program and waits for the line that has `mark` in it.

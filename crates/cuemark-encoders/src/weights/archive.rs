@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write as _};
 
 use camino::Utf8Path;
+use cuemark_core::digest::hex;
 use cuemark_formats::ReadError;
 use flate2::read::GzDecoder;
 use sha2::{Digest as _, Sha256};
@@ -112,7 +113,7 @@ fn keep(archive: &Utf8Path, file: &PinnedFile, content: impl Read, folder: &Utf8
         ))
         .into());
     }
-    check(&hexadecimal(&sum.finalize()), file).map_err(fault)?;
+    check(&hex(&sum.finalize()), file).map_err(fault)?;
     let out = out.into_inner().map_err(|error| write(error.into_error()))?;
     out.sync_all().map_err(write)?;
     Ok(())
@@ -129,7 +130,7 @@ pub(super) fn verify(path: &Utf8Path, file: &PinnedFile) -> Result<(), String> {
             Some(chunk) => sum.update(chunk),
         }
     }
-    check(&hexadecimal(&sum.finalize()), file)
+    check(&hex(&sum.finalize()), file)
 }
 
 fn check(found: &str, file: &PinnedFile) -> Result<(), String> {
@@ -137,10 +138,6 @@ fn check(found: &str, file: &PinnedFile) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("its SHA-256 is {found}, not the pinned {}", file.sha256))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -322,7 +322,7 @@ pub fn find(name: &str) -> Result<&'static WeightsCard> {
     if let Some(card) = WEIGHTS.iter().find(|card| card.name == name || card.also.contains(&name)) {
         return Ok(card);
     }
-    let likeness = |card: &WeightsCard| strsim::jaro_winkler(card.name, name);
+    let likeness = |card: &WeightsCard| cuemark_core::nearest::likeness(card.name, name);
     let mut near: Vec<&WeightsCard> = WEIGHTS.iter().filter(|card| likeness(card) > 0.8).collect();
     near.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
     let near = if near.is_empty() { WEIGHTS.iter().collect() } else { near };

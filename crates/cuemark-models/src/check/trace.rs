@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use cuemark_tensor::{DType, Device, Tensor, Var};
 
-use crate::corpus::merge;
 use crate::layers::EndClip;
-use crate::{Answer, Ask, Result};
+use crate::{Answer, Proposal, Result};
 
 /// Outputs and losses by the names that the fixture gives them.
 #[derive(Debug, Default)]
@@ -49,15 +48,16 @@ impl Trace {
         let queries = answers.len();
         let mut columns: [Vec<f32>; 4] = Default::default();
         for (query, answers) in answers.into_iter().enumerate() {
-            let places: Vec<usize> = (0..answers.len()).collect();
-            let found = merge(answers, &places, &Ask { videos: places.len(), moments: keep, first_stage: None });
-            for moment in found.moments {
-                let clips = clips(query, moment.video) as f64;
-                let end =
-                    (moment.proposal.span.end() * clips).round() - f64::from(u8::from(end_clip != EndClip::After));
-                columns[0].push(moment.proposal.score);
-                columns[1].push(moment.video as f32);
-                columns[2].push((moment.proposal.span.start() * clips).round() as f32);
+            let of_video =
+                |(video, answer): (usize, Answer)| answer.moments.into_iter().map(move |moment| (video, moment));
+            let mut moments: Vec<(usize, Proposal)> = answers.into_iter().enumerate().flat_map(of_video).collect();
+            moments.sort_by(|a, b| b.1.score.total_cmp(&a.1.score));
+            for (video, moment) in moments.into_iter().take(keep) {
+                let clips = clips(query, video) as f64;
+                let end = (moment.span.end() * clips).round() - f64::from(u8::from(end_clip != EndClip::After));
+                columns[0].push(moment.score);
+                columns[1].push(video as f32);
+                columns[2].push((moment.span.start() * clips).round() as f32);
                 columns[3].push(end as f32);
             }
         }

@@ -3,6 +3,7 @@
 
 use candle_core::Tensor;
 use candle_nn::VarBuilder;
+use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
 use cuemark_tensor::Pass;
@@ -12,7 +13,7 @@ use super::{
     Ways, best_anchors, ranges_of_fixture,
 };
 use crate::check::{Fixture, Trace};
-use crate::{Batch, Given, Input, Loss, Model, Proposal, QueryBatch, Result};
+use crate::{Given, Input, Loss, Proposal, QueryBatch, Result};
 
 /// The layers of the family that are no network's own.
 #[derive(Debug, Clone)]
@@ -51,21 +52,15 @@ pub struct AnchorForward {
     pub anchored: Anchored,
 }
 
-/// What is taught and answered, apart from the network.
+/// What is taught, apart from the network.
 #[derive(Debug, Clone, Copy)]
 pub struct AnchorRules {
-    /// The method's name in messages.
-    pub model: &'static str,
-    /// Whether batches must carry parses of the queries.
-    pub parses: bool,
     /// Overlaps below this share of the query's largest count as 0.
     pub clear: f64,
     /// Which anchors learn their offsets.
     pub movers: Movers,
     /// Weight of the offsets' loss.
     pub offset_weight: f64,
-    /// Overlap above which the worse of two answers is dropped.
-    pub nms: f64,
 }
 
 /// Which anchors learn their offsets.
@@ -84,50 +79,6 @@ impl Movers {
             Self::Best => best_anchors(ious),
             Self::Positive(positives) => positives.choose(ious),
         }
-    }
-}
-
-/// A network of the family: what is its own. Every one is a [`Model`].
-pub trait AnchorNetwork: Send + Sync {
-    /// The layers that it shares with the others.
-    fn layers(&self) -> &AnchorLayers;
-
-    /// What is taught and answered.
-    fn rules(&self) -> AnchorRules;
-
-    /// From the features of a batch to its anchors.
-    ///
-    /// # Errors
-    /// When the batch lacks something the network reads, and those of the tensor operations.
-    fn of_batch(&self, batch: &Batch, pass: &Pass) -> Result<AnchorForward>;
-}
-
-impl<N: AnchorNetwork> Model for N {
-    fn input(&self) -> Input {
-        let frames = self.layers().frames;
-        Input {
-            normalise: Normalise::None,
-            resample: Resample::Linspace { rows: frames },
-            parses: self.rules().parses,
-            ..Input::pairs(frames)
-        }
-    }
-
-    fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {
-        let (head, rules) = (&self.layers().head, self.rules());
-        let truth: Vec<FrameRange> = batch.targets(rules.model)?.spans.iter().map(|span| head.range(*span)).collect();
-        let ious: Vec<Vec<f32>> = truth.iter().map(|range| head.ious(*range)).collect();
-        let anchored = self.of_batch(batch, pass)?.anchored;
-        let targets = head.targets(&ious, rules.clear as f32, &anchored.logits)?;
-        Ok(head.losses(&anchored, &targets, &rules.movers.choose(&ious), &truth, rules.offset_weight)?.into())
-    }
-
-    fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>> {
-        Ok(self.layers().head.rank(&self.of_batch(batch, &Pass::answering())?.anchored)?)
-    }
-
-    fn nms(&self) -> Option<f64> {
-        Some(self.rules().nms)
     }
 }
 
@@ -186,6 +137,57 @@ impl AnchorLayers {
         let anchored = self.head.forward(&fused)?;
         Ok((fused, anchored))
     }
+
+    /// What the family reads of a batch.
+    pub fn input(&self) -> Input {
+        Input {
+            normalise: Normalise::None,
+            resample: Resample::Linspace { rows: self.frames },
+            ..Input::pairs(self.frames)
+        }
+    }
+
+    /// What is minimised for queries about `spans`.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    pub fn loss(&self, forward: &AnchorForward, spans: &[NormSpan], rules: &AnchorRules) -> Result<Loss> {
+        let truth: Vec<FrameRange> = spans.iter().map(|span| self.head.range(*span)).collect();
+        let ious: Vec<Vec<f32>> = truth.iter().map(|range| self.head.ious(*range)).collect();
+        let anchored = &forward.anchored;
+        let targets = self.head.targets(&ious, rules.clear as f32, &anchored.logits)?;
+        Ok(self.head.losses(anchored, &targets, &rules.movers.choose(&ious), &truth, rules.offset_weight)?.into())
+    }
+
+    /// The anchors that lie inside the video, best first.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    pub fn rank(&self, forward: &AnchorForward) -> Result<Vec<Vec<Proposal>>> {
+        Ok(self.head.rank(&forward.anchored)?)
+    }
+
+    /// What came of the inputs of a fixture of the family, and its losses with the anchors that the fixture chose: the best of
+    /// its labels, or every one with a stored overlap.
+    ///
+    /// # Errors
+    /// When the fixture lacks something.
+    pub fn trace(&self, forward: &AnchorForward, rules: &AnchorRules, fixture: &Fixture) -> Result<Trace> {
+        let label = fixture.input("label")?;
+        let ious = match rules.movers {
+            Movers::Best => label.to_vec2()?,
+            Movers::Positive(_) => fixture.input("positive_iou")?.to_vec2()?,
+        };
+        let (chosen, truth) = (rules.movers.choose(&ious), ranges_of_fixture(fixture)?);
+        let mut trace = Trace::new();
+        trace.out("video", &forward.video);
+        trace.out("words", &forward.words);
+        trace.out("attended", &forward.attended);
+        trace.out("fused_rnn", &forward.fused);
+        self.head.trace(&forward.anchored, &mut trace)?;
+        self.head.losses(&forward.anchored, &label, &chosen, &truth, rules.offset_weight)?.trace(&mut trace);
+        Ok(trace)
+    }
 }
 
 impl<'a> From<&'a QueryBatch> for AnchorQuery<'a> {
@@ -232,41 +234,19 @@ impl AnchorInputs {
     }
 }
 
-/// Compares what `net` gave for the inputs of a fixture of the family, and its losses with the anchors that the fixture
-/// chose: the best of its labels, or every one with a stored overlap.
-///
-/// # Errors
-/// When the fixture lacks something.
-pub fn trace_anchors(net: &impl AnchorNetwork, forward: &AnchorForward, fixture: &Fixture) -> Result<Trace> {
-    let (head, rules) = (&net.layers().head, net.rules());
-    let label = fixture.input("label")?;
-    let ious = match rules.movers {
-        Movers::Best => label.to_vec2()?,
-        Movers::Positive(_) => fixture.input("positive_iou")?.to_vec2()?,
-    };
-    let (chosen, truth) = (rules.movers.choose(&ious), ranges_of_fixture(fixture)?);
-    let mut trace = Trace::new();
-    trace.out("video", &forward.video);
-    trace.out("words", &forward.words);
-    trace.out("attended", &forward.attended);
-    trace.out("fused_rnn", &forward.fused);
-    head.trace(&forward.anchored, &mut trace)?;
-    head.losses(&forward.anchored, &label, &chosen, &truth, rules.offset_weight)?.trace(&mut trace);
-    Ok(trace)
-}
-
 /// What holds for every network of the family, on toy batches.
 #[cfg(test)]
 pub(crate) mod trial {
     use super::*;
     use crate::testing::{TOY, gap};
+    use crate::{Batch, Model};
 
     pub(crate) fn anchors() -> AnchorSettings {
         AnchorSettings { widths: vec![2.0, 3.0, 4.0, 5.0], spread: 0.5 }
     }
 
     /// With [`anchors`] on the eight clips of [`TOY`].
-    pub(crate) fn assert_every_anchor_inside_the_video_is_proposed(net: &impl AnchorNetwork, batch: &Batch) {
+    pub(crate) fn assert_every_anchor_inside_the_video_is_proposed(net: &impl Model, batch: &Batch) {
         let ranked = net.propose(batch).unwrap();
         assert_eq!(ranked.len(), TOY.pairs);
         for proposals in ranked {
@@ -278,11 +258,11 @@ pub(crate) mod trial {
     }
 
     /// The largest difference that three more words of padding make to a logit.
-    pub(crate) fn difference_of_padded_words(net: &impl AnchorNetwork, batch: &Batch) -> f32 {
-        gap(&logits(net, batch), &logits(net, &batch.with_longer_words(3)))
-    }
-
-    pub(crate) fn logits(net: &impl AnchorNetwork, batch: &Batch) -> Tensor {
-        net.of_batch(batch, &Pass::answering()).unwrap().anchored.logits
+    pub(crate) fn difference_of_padded_words(
+        of_batch: impl Fn(&Batch, &Pass) -> Result<AnchorForward>,
+        batch: &Batch,
+    ) -> f32 {
+        let logits = |batch: &Batch| of_batch(batch, &Pass::answering()).unwrap().anchored.logits;
+        gap(&logits(batch), &logits(&batch.with_longer_words(3)))
     }
 }

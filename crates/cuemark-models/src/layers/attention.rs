@@ -34,7 +34,6 @@ impl MultiHead {
     ///
     /// # Errors
     /// As [`MultiHead::new`].
-    #[allow(clippy::needless_pass_by_value)] // as above
     pub fn glorot(width: usize, heads: usize, vb: VarBuilder) -> Result<Self> {
         Self::drawn(width, heads, xavier(width, width), &vb)
     }

@@ -65,14 +65,6 @@ pub fn clip_span(first: usize, last: usize, clips: usize) -> Option<NormSpan> {
 
 /// The first and last of `clips` clips whose stretch overlaps `span` best (intersection over union; the earliest of equals);
 /// the nearest single clip when nothing overlaps.
-///
-/// ```
-/// use cuemark_core::NormSpan;
-/// use cuemark_models::layers::nearest_clips;
-/// assert_eq!(nearest_clips(NormSpan::new(0.24, 0.51).unwrap(), 4), (1, 1));
-/// assert_eq!(nearest_clips(NormSpan::new(0.2, 0.7).unwrap(), 4), (1, 2));
-/// assert_eq!(nearest_clips(NormSpan::new(1.2, 1.3).unwrap(), 4), (3, 3));
-/// ```
 pub fn nearest_clips(span: NormSpan, clips: usize) -> (usize, usize) {
     let last = clips.saturating_sub(1);
     let clip = |fraction: f64| ((fraction * clips as f64).floor().max(0.0) as usize).min(last);
@@ -110,6 +102,12 @@ mod tests {
         assert_eq!(best.len(), MOST);
         assert_eq!((best[0].first, best[0].last), (99, 99));
         assert!(best.is_sorted_by(|a, b| a.score >= b.score));
+    }
+
+    #[test]
+    fn a_span_between_clips_goes_to_those_it_overlaps_best_and_one_past_the_end_to_the_last() {
+        let of_four = |start: f64, end: f64| nearest_clips(NormSpan::new(start, end).unwrap(), 4);
+        assert_eq!([of_four(0.24, 0.51), of_four(0.2, 0.7), of_four(1.2, 1.3)], [(1, 1), (1, 2), (3, 3)]);
     }
 
     #[test]

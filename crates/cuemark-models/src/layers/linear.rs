@@ -20,6 +20,7 @@ impl Linear {
     }
 
     /// `[outputs, inputs]`.
+    #[cfg(test)]
     pub fn weight(&self) -> &Tensor {
         &self.weight
     }

@@ -13,8 +13,8 @@ use cuemark_tensor::map::{LayerPlan, StackPlan, Support, map_conv, span_max};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BatchNorm, BertSize, ClipProjection, ConstantRows, Conv1d, LayerNorm, Linear, MapSize, MapSupport, MomentMap,
-    Steps, TokenEncoder, linear, pointwise, real_steps, uniform,
+    BatchNorm, BertSize, CellFill, ClipProjection, ConstantRows, Conv1d, LayerNorm, Linear, MapSize, MapSupport,
+    MomentMap, Steps, TokenEncoder, linear, pointwise, real_steps, uniform,
 };
 use crate::Given;
 
@@ -58,17 +58,6 @@ fn joint() -> usize {
 
 fn scale() -> f64 {
     10.0
-}
-
-/// How a cell longer than one clip is made from the clips of its span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CellFill {
-    /// The largest value of each channel. Default.
-    #[default]
-    Pool,
-    /// A convolution of its own for every length.
-    Conv,
 }
 
 /// How the sentence encoder is trained beside the rest.

@@ -9,7 +9,6 @@ mod boundaries;
 mod boundary_pairs;
 mod clip_windows;
 mod conv1d;
-mod curve_corpus;
 pub mod detr;
 mod dual_encoder;
 mod dual_transformer;
@@ -33,23 +32,18 @@ mod word_table;
 
 #[cfg(test)]
 pub(crate) use anchor_network::trial as anchor_trial;
-pub use anchor_network::{
-    AnchorForward, AnchorInputs, AnchorLayers, AnchorNetwork, AnchorQuery, AnchorRules, Movers, trace_anchors,
-};
-pub use anchors::{
-    AnchorHead, AnchorLosses, AnchorSettings, Anchored, FrameRange, Positives, best_anchors, ranges_of_fixture,
-};
+pub use anchor_network::{AnchorForward, AnchorInputs, AnchorLayers, AnchorQuery, AnchorRules, Movers};
+pub use anchors::{AnchorHead, AnchorSettings, Anchored, FrameRange, Positives, best_anchors, ranges_of_fixture};
 pub use attention::{MultiHead, see_only};
 pub use batch_norm::{BatchNorm, ConstantRows};
 pub use bert::{Bert, BertFamily, BertSize};
 pub use boundaries::{ScoredClips, best_clips, clip_span, nearest_clips, rank_boundaries};
-pub use boundary_pairs::{BoundaryPair, EndClip, PairLimits, as_proposals, best_pairs, probabilities};
-pub use clip_windows::{doubling_windows, sliding_windows, stream_moments, window_means, window_span};
+pub use boundary_pairs::{EndClip, PairLimits, as_proposals, best_pairs, probabilities};
+pub use clip_windows::{sliding_windows, stream_moments, window_means, window_span};
 pub use conv1d::{Conv1d, Steps, pointwise};
-pub use curve_corpus::{CurveModel, StreamClips, of_stream};
 pub use dual_encoder::{
     Heads, InputProjection, NOT_THERE, Positions, SelfAttention, WordPooling, bert_linear, bert_linear_no_bias,
-    bert_table, clip_endpoints, fit_steps, key_bias, pair_bias,
+    bert_table, clip_endpoints, fit_steps, pair_bias,
 };
 pub use dual_transformer::{Decoded, DualTransformer, Sequence};
 pub use frame_encoder::{FrameEncoder, FrameSettings, FrameToWords};
@@ -58,17 +52,16 @@ pub use layer_norm::LayerNorm;
 pub use linear::{Linear, linear, linear_no_bias};
 pub use masked_words::{Guessed, MaskedWords, guessing_loss, place, sentence_mask};
 pub use matching_encoder::{
-    CellFill, MatchingEncoder, MatchingEncoderSize, MomentEncoder, MomentForward, SentenceEncoder, TextTraining,
-    TwoSpaces, cells_of, cosines, one_video_each,
+    MatchingEncoder, MatchingEncoderSize, TextTraining, TwoSpaces, cells_of, cosines, one_video_each,
 };
 pub use matching_fixture::{spans_of, video_of_sentences};
-pub use moment_map::{ClipProjection, MapSize, MapStack, MapSupport, MomentMap};
+pub use moment_map::{CellFill, ClipProjection, MapSize, MapStack, MapSupport, MomentMap};
 pub use padded_words::PaddedWords;
 pub use pair::Pair;
 pub use query_words::{QueryWords, WordSource};
 pub use real_steps::real_steps;
 pub use recurrent::{Recurrent, Running, Ways, final_states, last_step};
-pub use similarity_curve::{CurveRules, SimilarityCurve, StreamQuery};
+pub use similarity_curve::{CurveRules, SimilarityCurve, StreamQuery, of_stream, unit_queries};
 pub use token_encoder::{TokenEncoder, TokenVectors};
 pub use transformer::{DecoderLayer, EncoderLayer, TransformerSize};
 pub use word_table::WordTable;

@@ -41,6 +41,17 @@ impl MapSize {
     }
 }
 
+/// How a cell longer than one clip is made from the clips of its span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CellFill {
+    /// The largest value of each channel. Default.
+    #[default]
+    Pool,
+    /// A convolution of its own for every length.
+    Conv,
+}
+
 /// The valid cells, what they mean, and how scores on them become answers.
 #[derive(Debug, Clone)]
 pub struct MomentMap {
@@ -79,7 +90,7 @@ impl MomentMap {
     /// # Errors
     /// Those of the tensor operations.
     pub fn ious(&self, spans: &[NormSpan], device: &Device) -> Result<Tensor> {
-        let of = |truth: &NormSpan| self.spans().map(|cell| iou(cell, *truth)).collect::<Vec<f32>>();
+        let of = |truth: &NormSpan| self.spans().map(|cell| cell.iou_hull(*truth) as f32).collect::<Vec<f32>>();
         let values: Vec<f32> = spans.iter().flat_map(of).collect();
         Tensor::from_vec(values, (spans.len(), self.layout.len()), device)
     }
@@ -120,7 +131,7 @@ impl MomentMap {
     ///
     /// # Errors
     /// Those of the tensor operations.
-    pub fn from_square(&self, x: &Tensor) -> Result<Tensor> {
+    pub fn cells_of_square(&self, x: &Tensor) -> Result<Tensor> {
         let rows = x.flatten_from(2)?.transpose(1, 2)?.contiguous()?;
         rows.index_select(&self.squares(x.device())?, 1)
     }
@@ -143,12 +154,6 @@ impl MomentMap {
         let mask: Vec<f32> = self.layout.mask().into_iter().map(f32::from).collect();
         Tensor::from_vec(mask, (clips, clips), device)
     }
-}
-
-fn iou(a: NormSpan, b: NormSpan) -> f32 {
-    let overlap = (a.end().min(b.end()) - a.start().max(b.start())).max(0.0);
-    let union = a.end().max(b.end()) - a.start().min(b.start());
-    if union > 0.0 { (overlap / union) as f32 } else { 0.0 }
 }
 
 /// Clip projection (A2): 1×1 convolution, ReLU, then the mean of `pre_clips / clips` neighbours.

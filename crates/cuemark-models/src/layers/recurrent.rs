@@ -49,13 +49,20 @@ pub struct Running<'a> {
     pub dropout: f64,
 }
 
+/// Whether gates have biases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bias {
+    Learnt,
+    Without,
+}
+
 impl Recurrent {
     /// Long short-term memory: gates input, forget, cell, output.
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
     pub fn lstm(inputs: usize, hidden: usize, layers: usize, ways: Ways, vb: VarBuilder) -> Result<Self> {
-        Self::new(Cell::Lstm, [inputs, hidden, layers], ways, true, &vb)
+        Self::new(Cell::Lstm, [inputs, hidden, layers], ways, Bias::Learnt, &vb)
     }
 
     /// Gated recurrent unit: gates reset, update, new.
@@ -63,7 +70,7 @@ impl Recurrent {
     /// # Errors
     /// When a parameter is missing or misshaped.
     pub fn gru(inputs: usize, hidden: usize, layers: usize, ways: Ways, vb: VarBuilder) -> Result<Self> {
-        Self::new(Cell::Gru, [inputs, hidden, layers], ways, true, &vb)
+        Self::new(Cell::Gru, [inputs, hidden, layers], ways, Bias::Learnt, &vb)
     }
 
     /// As [`Recurrent::gru`], without biases.
@@ -71,15 +78,10 @@ impl Recurrent {
     /// # Errors
     /// When a parameter is missing or misshaped.
     pub fn gru_no_bias(inputs: usize, hidden: usize, layers: usize, ways: Ways, vb: VarBuilder) -> Result<Self> {
-        Self::new(Cell::Gru, [inputs, hidden, layers], ways, false, &vb)
+        Self::new(Cell::Gru, [inputs, hidden, layers], ways, Bias::Without, &vb)
     }
 
-    /// Each layer as a network of its own, for whoever drops something between them.
-    pub fn by_layer(self) -> Vec<Self> {
-        self.layers.into_iter().map(|layer| Self { layers: vec![layer] }).collect()
-    }
-
-    fn new(cell: Cell, sizes: [usize; 3], ways: Ways, biased: bool, vb: &VarBuilder) -> Result<Self> {
+    fn new(cell: Cell, sizes: [usize; 3], ways: Ways, bias: Bias, vb: &VarBuilder) -> Result<Self> {
         let [inputs, hidden, layers] = sizes;
         let suffixes: &[&str] = if ways == Ways::Both { &["", "_reverse"] } else { &[""] };
         let gates = cell.gates() * hidden;
@@ -89,14 +91,14 @@ impl Recurrent {
                 let get = |shape: &[usize], what: &str| {
                     vb.get_with_hints(shape, &format!("{what}_l{number}{suffix}"), uniform(hidden))
                 };
-                let bias = || -> Result<Biases> {
+                let biases = || -> Result<Biases> {
                     Ok(Biases { input: get(&[gates], "bias_ih")?, state: get(&[gates], "bias_hh")? })
                 };
                 Ok(Direction {
                     cell,
                     from_input: get(&[gates, inputs], "weight_ih")?,
                     from_state: get(&[gates, hidden], "weight_hh")?,
-                    bias: biased.then(bias).transpose()?,
+                    bias: (bias == Bias::Learnt).then(biases).transpose()?,
                     backward: !suffix.is_empty(),
                 })
             };

@@ -42,6 +42,34 @@ pub struct StreamQuery {
     pub curve: Tensor,
 }
 
+impl StreamQuery {
+    /// What `vectors [queries, streams, hidden]` ask of every stream; `curve` gives the vectors that a stream's curve is made with.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    pub fn of_streams(vectors: &Tensor, curve: impl Fn(usize) -> crate::Result<Tensor>) -> crate::Result<Vec<Self>> {
+        let of = |stream: usize| Ok(Self { whole: of_stream(vectors, stream)?, curve: curve(stream)? });
+        (0..vectors.dim(1)?).map(of).collect()
+    }
+}
+
+/// `[queries, streams, hidden]` to the vectors of one stream, `[queries, hidden]`.
+///
+/// # Errors
+/// When there is no such stream.
+pub fn of_stream(vectors: &Tensor, stream: usize) -> Result<Tensor> {
+    vectors.narrow(1, stream, 1)?.squeeze(1)?.contiguous()
+}
+
+/// `[queries, streams, hidden]` to one unit vector for each query, whose products with a moment's are the mean of the streams'
+/// cosines.
+///
+/// # Errors
+/// Those of the tensor operations.
+pub fn unit_queries(vectors: &Tensor) -> Result<Tensor> {
+    Ok(l2_normalise(&l2_normalise(vectors)?.flatten_from(1)?)?.detach())
+}
+
 /// Logits of every query in every video, one row each, query by query; rows run past a video's end.
 #[derive(Default)]
 struct Curves {

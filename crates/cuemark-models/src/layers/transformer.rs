@@ -103,7 +103,6 @@ impl DecoderLayer {
     ///
     /// # Errors
     /// As [`DecoderLayer::new`].
-    #[allow(clippy::needless_pass_by_value)] // as above
     pub fn glorot(size: TransformerSize, vb: VarBuilder) -> Result<Self> {
         let attention = |name: &str| MultiHead::glorot(size.width, size.heads, vb.pp(name));
         let feed_forward = FeedForward {

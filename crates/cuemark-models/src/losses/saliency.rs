@@ -125,7 +125,6 @@ pub fn twice_as_long(grades: &[Vec<f32>], clips: usize) -> Vec<Vec<f32>> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{DType, Device};
 

@@ -170,7 +170,6 @@ fn focal(logits: &Tensor, right: &[bool]) -> Result<Tensor> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::Device;
 

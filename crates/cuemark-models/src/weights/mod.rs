@@ -107,7 +107,6 @@ pub fn strict(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use camino::Utf8PathBuf;
 

@@ -14,10 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    AnchorForward, AnchorInputs, AnchorLayers, AnchorNetwork, AnchorQuery, AnchorRules, AnchorSettings, FrameSettings,
-    Linear, Movers, Recurrent, Ways, linear_no_bias, trace_anchors,
+    AnchorForward, AnchorInputs, AnchorLayers, AnchorQuery, AnchorRules, AnchorSettings, FrameSettings, Linear, Movers,
+    Recurrent, Ways, linear_no_bias,
 };
-use crate::{Batch, Family, FullSize, Given, ModelCard, Result, Supervision, Task, fill_settings, read_settings};
+use crate::{
+    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
+    read_settings,
+};
 
 /// What registers the model.
 pub static CARD: ModelCard = ModelCard {
@@ -301,20 +304,35 @@ impl Edges {
     }
 }
 
-impl AnchorNetwork for Cmin {
-    fn layers(&self) -> &AnchorLayers {
-        &self.layers
-    }
-
+impl Cmin {
     fn rules(&self) -> AnchorRules {
-        let CminConfig { clear, offset_weight, nms, .. } = self.config;
-        AnchorRules { model: CARD.name, parses: true, clear, movers: Movers::Best, offset_weight, nms }
+        let CminConfig { clear, offset_weight, .. } = self.config;
+        AnchorRules { clear, movers: Movers::Best, offset_weight }
     }
 
     fn of_batch(&self, batch: &Batch, pass: &Pass) -> Result<AnchorForward> {
         let queries = &batch.queries;
         let graph = Graph::of_parses(queries.parses(CARD.name)?, &queries.lengths, queries.words.dim(1)?);
         self.forward(&batch.videos.visual, &AnchorQuery::from(queries), &graph, pass)
+    }
+}
+
+impl Model for Cmin {
+    fn input(&self) -> Input {
+        Input { parses: true, ..self.layers.input() }
+    }
+
+    fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {
+        let spans = &batch.targets(CARD.name)?.spans;
+        self.layers.loss(&self.of_batch(batch, pass)?, spans, &self.rules())
+    }
+
+    fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>> {
+        self.layers.rank(&self.of_batch(batch, &Pass::answering())?)
+    }
+
+    fn nms(&self) -> Option<f64> {
+        Some(self.config.nms)
     }
 }
 
@@ -335,7 +353,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let net = Cmin::new(&config, &inputs.given()?, vb.clone())?;
     let graph = Graph::of_matrices(&fixture.counts("adjacency")?, inputs.query().words.dim(1)?);
     let forward = net.forward(&inputs.visual, &inputs.query(), &graph, &Pass::answering())?;
-    trace_anchors(&net, &forward, fixture)
+    net.layers.trace(&forward, &net.rules(), fixture)
 }
 
 #[cfg(test)]
@@ -344,9 +362,8 @@ mod tests {
     use cuemark_text::{Dependency, Relation};
 
     use super::*;
-    use crate::Model as _;
     use crate::layers::anchor_trial::{
-        anchors, assert_every_anchor_inside_the_video_is_proposed, difference_of_padded_words, logits,
+        anchors, assert_every_anchor_inside_the_video_is_proposed, difference_of_padded_words,
     };
     use crate::testing::{TOY, assert_learnt_by_heart, gap};
 
@@ -389,7 +406,7 @@ mod tests {
 
     #[test]
     fn padded_words_change_nothing() {
-        assert!(difference_of_padded_words(&net(), &batch(Relation::Nsubj)) < 1e-6);
+        assert!(difference_of_padded_words(|batch, pass| net().of_batch(batch, pass), &batch(Relation::Nsubj)) < 1e-6);
     }
 
     #[test]
@@ -397,7 +414,8 @@ mod tests {
         let (net, with) = (net(), batch(Relation::Nsubj));
         let mut without = with.clone();
         without.queries.parses = Some(vec![Parse::default(); TOY.pairs]);
-        assert!(gap(&logits(&net, &with), &logits(&net, &without)) > 1e-6);
+        let logits = |batch: &Batch| net.of_batch(batch, &Pass::answering()).unwrap().anchored.logits;
+        assert!(gap(&logits(&with), &logits(&without)) > 1e-6);
     }
 
     #[test]

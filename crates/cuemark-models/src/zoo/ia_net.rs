@@ -13,11 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    AnchorForward, AnchorInputs, AnchorLayers, AnchorNetwork, AnchorQuery, AnchorRules, AnchorSettings, FrameSettings,
-    Linear, Movers, PaddedWords, Positives, Recurrent, Ways, linear, linear_no_bias, trace_anchors,
+    AnchorForward, AnchorInputs, AnchorLayers, AnchorQuery, AnchorRules, AnchorSettings, FrameSettings, Linear, Movers,
+    PaddedWords, Positives, Recurrent, Ways, linear, linear_no_bias,
 };
 use crate::{
-    Batch, Family, FullSize, Given, ModelCard, ModelError, Result, Supervision, Task, fill_settings, read_settings,
+    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision, Task,
+    fill_settings, read_settings,
 };
 
 /// What registers the model.
@@ -234,19 +235,34 @@ fn attend(q: &Tensor, k: &Tensor, values: &Tensor, seen: Option<&Tensor>) -> Res
     Ok(softmax(&logits, D::Minus1)?.mean(1)?.times(values)?)
 }
 
-impl AnchorNetwork for IaNet {
-    fn layers(&self) -> &AnchorLayers {
-        &self.layers
-    }
-
+impl IaNet {
     fn rules(&self) -> AnchorRules {
-        let IaNetConfig { positives, offset_weight, nms, .. } = self.config;
+        let IaNetConfig { positives, offset_weight, .. } = self.config;
         let movers = Movers::Positive(positives);
-        AnchorRules { model: CARD.name, parses: false, clear: 0.0, movers, offset_weight, nms }
+        AnchorRules { clear: 0.0, movers, offset_weight }
     }
 
     fn of_batch(&self, batch: &Batch, pass: &Pass) -> Result<AnchorForward> {
         self.forward(&batch.videos.visual, &AnchorQuery::from(&batch.queries), pass)
+    }
+}
+
+impl Model for IaNet {
+    fn input(&self) -> Input {
+        self.layers.input()
+    }
+
+    fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {
+        let spans = &batch.targets(CARD.name)?.spans;
+        self.layers.loss(&self.of_batch(batch, pass)?, spans, &self.rules())
+    }
+
+    fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>> {
+        self.layers.rank(&self.of_batch(batch, &Pass::answering())?)
+    }
+
+    fn nms(&self) -> Option<f64> {
+        Some(self.config.nms)
     }
 }
 
@@ -265,7 +281,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     };
     let net = IaNet::new(&config, &inputs.given()?, vb.clone())?;
     let forward = net.forward(&inputs.visual, &inputs.query(), &Pass::answering())?;
-    trace_anchors(&net, &forward, fixture)
+    net.layers.trace(&forward, &net.rules(), fixture)
 }
 
 #[cfg(test)]
@@ -303,7 +319,9 @@ mod tests {
 
     #[test]
     fn padded_words_change_nothing_unless_the_published_attention_is_asked_for() {
-        let difference = |padded_words| difference_of_padded_words(&net(padded_words), &TOY.batch(1));
+        let difference = |padded_words| {
+            difference_of_padded_words(|batch, pass| net(padded_words).of_batch(batch, pass), &TOY.batch(1))
+        };
         assert!(difference(PaddedWords::Masked) < 1e-6);
         assert!(difference(PaddedWords::Published) > 1e-6);
     }

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    ClipProjection, Conv1d, Linear, MapSize, MapStack, MapSupport, MomentMap, Recurrent, Steps, Ways, last_step,
-    linear, pointwise,
+    CellFill, ClipProjection, Conv1d, Linear, MapSize, MapStack, MapSupport, MomentMap, Recurrent, Steps, Ways,
+    last_step, linear, pointwise,
 };
 use crate::losses::ScaledIou;
 use crate::{
@@ -72,7 +72,7 @@ pub struct Tan2dConfig {
     pub hidden: usize,
     /// How cells are made from clips. Default: pool
     #[serde(default)]
-    pub fill: Fill,
+    pub fill: CellFill,
     /// Layers of the query's LSTM. Default: 3
     #[serde(default = "lstm_layers")]
     pub lstm_layers: usize,
@@ -89,17 +89,6 @@ pub struct Tan2dConfig {
     /// Overlap above which the worse of two answers is dropped. Default: 0.5
     #[serde(default = "nms")]
     pub nms: f64,
-}
-
-/// How a cell is made from the clips of its span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fill {
-    /// The largest value of each channel. Default.
-    #[default]
-    Pool,
-    /// A convolution of its own for every length.
-    Conv,
 }
 
 fn hidden() -> usize {
@@ -148,8 +137,8 @@ impl Tan2d {
         Ok(Self {
             clips: ClipProjection::new(given.visual, hidden, config.map.clips, vb.pp("frame_layer.vis_conv"))?,
             fill: match config.fill {
-                Fill::Pool => Vec::new(),
-                Fill::Conv => fill_convolutions(&map, hidden, &vb.pp("prop_layer.layers"))?,
+                CellFill::Pool => Vec::new(),
+                CellFill::Conv => fill_convolutions(&map, hidden, &vb.pp("prop_layer.layers"))?,
             },
             query: Recurrent::lstm(
                 given.words,
@@ -181,7 +170,7 @@ impl Tan2d {
 
     /// Cells from clips, `[batch, clips, hidden]` to `[batch, cells, hidden]` (A4).
     fn moments(&self, clips: &Tensor) -> Result<Tensor> {
-        if self.config.fill == Fill::Pool {
+        if self.config.fill == CellFill::Pool {
             return Ok(span_max(clips, self.map.layout())?);
         }
         let mut columns = clips.clone();
@@ -242,7 +231,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let config = Tan2dConfig {
         map: MapSize::of_fixture(fixture, "equivalent_pooling_counts")?,
         hidden: fixture.number("hidden")?,
-        fill: if fixture.variant() == Some("conv") { Fill::Conv } else { Fill::Pool },
+        fill: if fixture.variant() == Some("conv") { CellFill::Conv } else { CellFill::Pool },
         lstm_layers: fixture.number("lstm_layers")?,
         kernel: fixture.number("map_conv.kernel")?,
         layers: fixture.number("map_conv.layers")?,
@@ -255,7 +244,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let net = Tan2d::new(&config, &given, vb.clone())?;
     let lengths = fixture.lengths("text_mask")?;
     let forward = net.forward(&visual, &words, &lengths)?;
-    let ious = net.map.from_square(&fixture.input("map_gt")?)?.squeeze(2)?;
+    let ious = net.map.cells_of_square(&fixture.input("map_gt")?)?.squeeze(2)?;
     let probabilities = sigmoid(&forward.logits)?;
 
     let mut trace = Trace::new();
@@ -285,7 +274,7 @@ mod tests {
     use super::*;
     use crate::testing::{TOY, best_overlaps, gap, overfit};
 
-    fn config(fill: Fill, support: MapSupport) -> Tan2dConfig {
+    fn config(fill: CellFill, support: MapSupport) -> Tan2dConfig {
         Tan2dConfig {
             map: MapSize { pre_clips: 8, clips: 8, counts: vec![7] },
             hidden: 16,
@@ -299,14 +288,14 @@ mod tests {
         }
     }
 
-    fn build(fill: Fill, support: MapSupport, vb: VarBuilder) -> Result<Box<dyn Model>> {
+    fn build(fill: CellFill, support: MapSupport, vb: VarBuilder) -> Result<Box<dyn Model>> {
         Ok(Box::new(Tan2d::new(&config(fill, support), &TOY.given(), vb)?))
     }
 
     #[test]
     fn every_valid_cell_is_proposed_once_with_a_probability() {
         let params = cuemark_tensor::Params::seeded(1, &cuemark_tensor::Device::Cpu);
-        let model = build(Fill::Conv, MapSupport::Exact, params.builder()).unwrap();
+        let model = build(CellFill::Conv, MapSupport::Exact, params.builder()).unwrap();
         let ranked = model.propose(&TOY.batch(1)).unwrap();
         assert_eq!(ranked.len(), TOY.pairs);
         for proposals in ranked {
@@ -319,7 +308,7 @@ mod tests {
     #[test]
     fn padded_words_change_nothing() {
         let params = cuemark_tensor::Params::seeded(1, &cuemark_tensor::Device::Cpu);
-        let net = Tan2d::new(&config(Fill::Pool, MapSupport::Exact), &TOY.given(), params.builder()).unwrap();
+        let net = Tan2d::new(&config(CellFill::Pool, MapSupport::Exact), &TOY.given(), params.builder()).unwrap();
         let batch = TOY.batch(1);
         let short = net.of_batch(&batch).unwrap().logits;
         let long = net.of_batch(&batch.with_longer_words(3)).unwrap().logits;
@@ -329,9 +318,11 @@ mod tests {
     #[test]
     fn one_batch_can_be_learnt_by_heart() {
         let batch = TOY.batch(1);
-        for (fill, support) in
-            [(Fill::Pool, MapSupport::Exact), (Fill::Conv, MapSupport::Exact), (Fill::Pool, MapSupport::Valid)]
-        {
+        for (fill, support) in [
+            (CellFill::Pool, MapSupport::Exact),
+            (CellFill::Conv, MapSupport::Exact),
+            (CellFill::Pool, MapSupport::Valid),
+        ] {
             let (model, first, last) = overfit(|vb| build(fill, support, vb), &batch, 150, 1e-2);
             let overlaps = best_overlaps(model.as_ref(), &batch);
             assert!(last < 0.3 * first, "{fill:?} {support:?}: {first} to {last}");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use cuemark_core::{NormSpan, Predictions, Truth};
 use rayon::prelude::*;
 
-use super::{Answers, Baseline, BaselineCard, FirstVerb, Needs, Training, answer_each, in_order, training_density};
+use super::{Answers, Baseline, BaselineCard, Needs, Training, VerbOf, answer_each, in_order, training_density};
 use crate::Result;
 use crate::kde::Kde;
 use crate::pairs::pairs;
@@ -22,7 +22,7 @@ pub(super) static CARD: BaselineCard = BaselineCard {
 };
 
 struct BiasVerb<'a> {
-    first_verb: FirstVerb<'a>,
+    first_verb: VerbOf<'a>,
     mode_of: BTreeMap<String, NormSpan>,
     mode: NormSpan,
 }

@@ -1,4 +1,4 @@
-//! Baselines without training: what can be had without looking at the video.
+//! Blind baselines (prior-only baselines): what can be had without looking at the video, by where moments usually lie.
 //!
 //! One baseline, one file. [`BASELINES`] lists them; [`find`] gets one by name.
 
@@ -10,7 +10,6 @@ mod predict_all;
 mod score;
 
 pub(crate) use score::{QueryCredits, credits_of_first};
-pub use score::{Score, score_first};
 
 use cuemark_core::{Extra, NormSpan, Prediction, Predictions, QueryPredictions, Truth};
 
@@ -54,7 +53,7 @@ pub enum Answers {
 }
 
 /// Finds the first verb of a sentence, in its base form; `None` when there is none.
-pub type FirstVerb<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
+pub type VerbOf<'a> = &'a (dyn Fn(&str) -> Option<String> + Sync);
 
 /// What a baseline may look at.
 #[derive(Clone, Copy)]
@@ -62,7 +61,7 @@ pub struct Training<'a> {
     /// The training split; only where its moments lie and, for `bias-verb`, the sentences are looked at.
     pub truths: &'a [Truth],
     /// How verbs are found, for those who know them already; [`Training::of`] looks for them.
-    pub first_verb: FirstVerb<'a>,
+    pub first_verb: VerbOf<'a>,
 }
 
 impl<'a> Training<'a> {

@@ -3,39 +3,9 @@
 use std::collections::HashMap;
 
 use cuemark_core::{NormSpan, Predictions, QueryId, QueryPredictions, Task, Truth, VideoId};
-use serde::Serialize;
 
 use crate::Result;
 use crate::pairs::{pairs_of, video_of};
-
-/// Recall of first answers at one threshold, plain and discounted; fractions of 1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Score {
-    /// The overlap that makes a hit, inclusive.
-    pub threshold: f64,
-    /// R@1: the share of queries whose first answer hits.
-    pub recall: f64,
-    /// dR@1: a hit counts `(1 - |Δstart|) · (1 - |Δend|)`, both in fractions of the video.
-    pub discounted: f64,
-}
-
-/// Scores the first answer to every query that has a moment, at each of `thresholds`.
-///
-/// As the bias papers' table was made: times divided by the duration, clipped to 0..1, intersection over hull, `>=`. With
-/// several moments the best one counts. A query without an answer is a miss; one without a moment is not counted.
-///
-/// # Errors
-/// When a query is about no single video or its duration is not known.
-pub fn score_first(predictions: &Predictions, truths: &[Truth], thresholds: &[f64]) -> Result<Vec<Score>> {
-    let queries = credits_of_first(predictions, truths, thresholds)?;
-    let share = |total: f64| if queries.is_empty() { 0.0 } else { total / queries.len() as f64 };
-    let score = |(slot, threshold): (usize, &f64)| {
-        let hits = queries.iter().filter_map(|query| query.credits[slot]);
-        let (count, credit) = hits.fold((0.0, 0.0), |(count, sum), credit| (count + 1.0, sum + credit));
-        Score { threshold: *threshold, recall: share(count), discounted: share(credit) }
-    };
-    Ok(thresholds.iter().enumerate().map(score).collect())
-}
 
 /// What one query's first answer earns.
 pub(crate) struct QueryCredits<'a> {
@@ -45,7 +15,14 @@ pub(crate) struct QueryCredits<'a> {
     pub(crate) credits: Vec<Option<f64>>,
 }
 
-/// As [`score_first`], query by query.
+/// What the first answer to every query that has a moment earns at each of `thresholds`.
+///
+/// As the bias papers' table was made: times divided by the duration, clipped to 0..1, intersection over hull, `>=`; a hit counts
+/// `(1 - |Δstart|) · (1 - |Δend|)`, both in fractions of the video. With several moments the best one counts. A query without
+/// an answer is a miss; one without a moment is not counted.
+///
+/// # Errors
+/// When a query is about no single video or its duration is not known.
 pub(crate) fn credits_of_first<'a>(
     predictions: &Predictions,
     truths: &'a [Truth],

@@ -1,5 +1,7 @@
 //! The baselines against the figures that annotations determine, and against their own rules.
 
+use std::collections::BTreeMap;
+
 use cuemark_core::{Advise as _, Dialect, Progress};
 use cuemark_core::{Query, QueryId, Span, Video, VideoId};
 
@@ -7,6 +9,22 @@ use super::*;
 use crate::testing::{charades_cd, truth};
 
 const THRESHOLDS: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
+
+/// R@1 and dR@1 at one threshold, fractions of 1.
+struct Score {
+    recall: f64,
+    discounted: f64,
+}
+
+fn score_first(predictions: &Predictions, truths: &[Truth], thresholds: &[f64]) -> Vec<Score> {
+    let queries = credits_of_first(predictions, truths, thresholds).unwrap();
+    let score = |slot: usize| {
+        let hits = queries.iter().filter_map(|query| query.credits[slot]);
+        let (count, credit) = hits.fold((0.0, 0.0), |(count, sum), credit| (count + 1.0, sum + credit));
+        Score { recall: count / queries.len() as f64, discounted: credit / queries.len() as f64 }
+    };
+    (0..thresholds.len()).map(score).collect()
+}
 
 fn second_word(sentence: &str) -> Option<String> {
     sentence.split(' ').nth(1).map(str::to_owned)
@@ -19,7 +37,7 @@ fn fitted<'a>(name: &str, train: &'a [Truth]) -> Box<dyn Baseline + 'a> {
 /// dR@1 in percent, one figure per threshold.
 fn discounted(baseline: &dyn Baseline, truths: &[Truth], seed: u64) -> Vec<f64> {
     let predictions = baseline.predict(truths, 1, seed).unwrap();
-    score_first(&predictions, truths, &THRESHOLDS).unwrap().iter().map(|score| 100.0 * score.discounted).collect()
+    score_first(&predictions, truths, &THRESHOLDS).iter().map(|score| 100.0 * score.discounted).collect()
 }
 
 fn truncated(figures: &[f64]) -> Vec<f64> {
@@ -60,10 +78,43 @@ fn draws_from_charades_cd_lose_little_out_of_distribution() {
 fn predicting_all_scores_the_share_and_the_place_of_the_moment() {
     let moment = [truth("q", "a thing happens", "v", 30.0, 5.0, 20.0)];
     let predictions = fitted("predict-all", &[]).predict(&moment, 1, 0).unwrap();
-    let scores = score_first(&predictions, &moment, &[0.5, 0.51]).unwrap();
+    let scores = score_first(&predictions, &moment, &[0.5, 0.51]);
     let expected = (1.0 - 5.0 / 30.0) * (1.0 - 10.0 / 30.0);
     assert_eq!((scores[0].recall, scores[1].recall), (1.0, 0.0));
     assert!((scores[0].discounted - expected).abs() < 1e-12);
+}
+
+/// What `make.py` found in the splits of `fixtures/protocols/splits`.
+#[derive(serde::Deserialize)]
+struct Counted {
+    mode: [f64; 2],
+    predict_all: BTreeMap<String, Vec<f64>>,
+    bias_mode: BTreeMap<String, Vec<f64>>,
+}
+
+#[test]
+fn baselines_score_what_an_independent_count_says() {
+    let folder = cuemark_testkit::fixture("protocols/splits");
+    let counted: Counted = serde_json::from_slice(&std::fs::read(folder.join("expected.json")).unwrap()).unwrap();
+    let splits = crate::splits::read_folder(&folder, &Progress::new()).unwrap();
+    let train = splits.iter().find(|split| split.name == "train").unwrap();
+    let span = |truth: &Truth| NormSpan::of(truth.moments[0].moment.span, truth.duration().unwrap()).unwrap();
+    let clipped: Vec<NormSpan> = train.queries.iter().map(|truth| span(truth).clipped()).collect();
+    let mode = Kde::fit(&clipped).unwrap().mode();
+    assert_eq!([mode.start(), mode.end()], counted.mode);
+    let training = Training { truths: &train.queries, first_verb: &|_| None };
+    for (name, rows) in
+        [("predict-all", &counted.predict_all), ("bias-mode", &counted.bias_mode), ("bias-verb", &counted.bias_mode)]
+    {
+        let baseline = find(name).unwrap().fit(&training).unwrap();
+        for split in &splits {
+            let predictions = baseline.predict(&split.queries, 1, 0).unwrap();
+            let scores = score_first(&predictions, &split.queries, &THRESHOLDS);
+            for ((score, theirs), threshold) in scores.iter().zip(&rows[&split.name]).zip(THRESHOLDS) {
+                assert!((score.discounted - theirs).abs() < 1e-12, "{name} on {} at {threshold}", split.name);
+            }
+        }
+    }
 }
 
 /// Thirty moments of "someone opens …" early in their videos, thirty of "someone closes …" late, with one of each kind of oddity.

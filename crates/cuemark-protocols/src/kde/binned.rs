@@ -49,6 +49,7 @@ impl BinnedKde {
             return Err(ProtocolError::Option { option: "cells", value: cells.to_string(), problem });
         }
         let kernel = Kernel::fit(points)?;
+        // Whitened, the kernel is round and of one width: one cell fits both axes, and a blur is two passes along one axis each.
         let whitened = |point: &NormSpan| kernel.whiten(point.start(), point.end());
         let (low, high) =
             points.iter().map(whitened).fold(([f64::INFINITY; 2], [f64::NEG_INFINITY; 2]), |(low, high), at| {
@@ -56,11 +57,14 @@ impl BinnedKde {
             });
         let extent = [0, 1].map(|axis| high[axis] - low[axis] + 2.0 * MARGIN);
         // Four nodes more than the extent needs, for the two on either side that the cubic weights reach.
+        // Square cells by the longer side: the error goes with the fourth power of a cell's side, so the finer side would gain nothing.
         let cell = extent[0].max(extent[1]) / (cells - 4) as f64;
         let nodes = extent.map(|length| ((length / cell).ceil() as usize + 4).min(cells + 1));
         let origin = low.map(|edge| edge - MARGIN - 1.5 * cell);
         let mut density = Self { kernel, grid: Grid::new(nodes), cell, origin };
 
+        // A grid for each part, added up in order: threads that add to one grid would need a lock for every point, and sums in the
+        // order of their arrival would differ from run to run.
         let parts: Vec<Grid> = points
             .par_chunks(points.len().div_ceil(PARTS))
             .map(|part| {
@@ -95,6 +99,8 @@ impl BinnedKde {
     /// The density at one place; 0 where no point is near, never negative.
     pub fn density_at(&self, place: NormSpan) -> f64 {
         let spot = self.spot(self.kernel.whiten(place.start(), place.end()));
+        // Outside the grid every kernel has been cut to nothing. Inside, cubic weights are negative at the outer nodes, so that
+        // next to nothing can come out below 0.
         spot.map_or(0.0, |spot| self.grid.read(&spot).max(0.0))
     }
 
@@ -103,6 +109,7 @@ impl BinnedKde {
         let scaled = [0, 1].map(|axis| (at[axis] - self.origin[axis]) / self.cell);
         let node = scaled.map(f64::floor);
         let limits = [self.grid.width, self.grid.height()];
+        // Cubic weights reach one node back and two on.
         let inside = (0..2).all(|axis| node[axis] >= 1.0 && node[axis] + 2.0 < limits[axis] as f64);
         inside.then(|| Spot {
             first: [node[0] as usize - 1, node[1] as usize - 1],
@@ -157,9 +164,12 @@ impl Grid {
         // Along the rows …
         self.values.par_chunks_mut(width).for_each(|row| {
             let before = row.to_vec();
+            // The margin holds nothing yet, and much of the grid inside it neither.
             if before.iter().all(|value| *value == 0.0) {
                 return;
             }
+            // Tap by tap, not node by node: each tap is a whole row moved and added, which the processor does many numbers at a
+            // time. The middle tap is 1.
             row.iter_mut().for_each(|value| *value *= scale);
             for (step, tap) in taps.iter().enumerate().take(width).skip(1) {
                 add_scaled(&mut row[step..], &before, tap * scale);

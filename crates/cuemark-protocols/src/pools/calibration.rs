@@ -105,6 +105,7 @@ pub fn by_share(provider: &dyn Similarity, shares: Shares) -> Result<(Thresholds
         let problem = "must be shares that leave something in between".to_owned();
         return Err(ProtocolError::Option { option: "shares", value, problem });
     }
+    // Counted, not sorted: a split has as many pairs as the square of its queries, more than memory holds.
     let counted = histogram(provider, Pairs::Others, Scale::cosine(BINS))?;
     let thresholds = Thresholds {
         positive: counted.threshold_for_top(shares.positive),
@@ -143,6 +144,7 @@ pub fn by_known_pools(
     }
     let blocks = collection.likenesses(between_queries, Spread::empty, |spread, query, likenesses| {
         let answers: HashSet<&VideoId> = known[query].right().map(|moment| &moment.video).collect();
+        // A shorter list was not cut, so whoever is not on it is wrong; only of such queries is a wrong answer known to be wrong.
         let complete = answers.len() < cap;
         spread.complete_queries += usize::from(complete);
         for (video, like) in likenesses.iter().enumerate().filter(|(video, _)| *video != collection.video_of(query)) {
@@ -150,6 +152,7 @@ pub fn by_known_pools(
                 (true, true) => spread.positives.count(like.similarity),
                 (true, false) => spread.capped.count(like.similarity),
                 (false, true) => spread.others.count(like.similarity),
+                // Its list was cut at the cap: this video may have been right and left out.
                 (false, false) => {}
             }
         }

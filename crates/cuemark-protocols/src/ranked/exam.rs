@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use cuemark_data::Rating;
-use cuemark_formats::WholeFile;
 use serde::Serialize;
 
 use super::GRADES;
@@ -119,20 +118,6 @@ pub fn relabel(answers: &[Rating], marks: &[Marks], second: &[Rating]) -> Result
         }
     }
     Ok(answers.iter().chain(second).copied().collect())
-}
-
-/// Writes `worker,pair_id,given,expected`, one line for each answer to look at again.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn write_feedback(marks: &[Marks], out: &mut WholeFile) -> Result<()> {
-    out.put(b"worker,pair_id,given,expected\n")?;
-    for person in marks {
-        for Feedback { pair_id, given, expected } in &person.feedback {
-            out.put(format!("{},{pair_id},{given},{expected}\n", person.worker).as_bytes())?;
-        }
-    }
-    Ok(())
 }
 
 /// The middle grade; the mean of the two middle ones, rounded up, of an even number.

@@ -45,7 +45,7 @@ impl Spread {
         if self.best > 0.0 { f64::from(score) / self.best } else { 0.0 }
     }
 
-    /// How many deviations a score lies above the mean.
+    /// The z-score of a score: how many deviations it lies above the background's mean.
     pub(crate) fn surprise(&self, score: f32) -> f64 {
         (f64::from(score) - self.mean) / self.deviation
     }

@@ -45,6 +45,7 @@ impl Default for Calibration {
 impl Calibration {
     /// The probability that belongs to `z` standard deviations and that score.
     pub fn probability(&self, z: f64, score: f64) -> f64 {
+        // Beyond what was seen the curve is a guess, and a logistic one would call it certainty.
         let z = self.highest.map_or(z, |highest| z.min(highest));
         1.0 / (1.0 + (-(self.slope * z + self.by_score * score + self.offset)).exp())
     }
@@ -73,8 +74,10 @@ pub fn fit_calibration(judged: &[(f64, bool)]) -> Option<Calibration> {
     }
     let high = (right as f64 + 1.0) / (right as f64 + 2.0);
     let low = 1.0 / (wrong as f64 + 2.0);
+    // The best flat curve: from there the slope has only to find its sign and size.
     let (mut slope, mut offset) = (0.0f64, ((right as f64 + 1.0) / (wrong as f64 + 1.0)).ln());
     for _ in 0..100 {
+        // Not from 0: where every answer is certain all weights vanish, and there would be nothing to divide by.
         let (mut gradient, mut curve) = ([0.0; 2], [1e-9, 0.0, 1e-9]);
         for (z, right) in judged {
             let p = 1.0 / (1.0 + (-(slope * z + offset)).exp());
@@ -102,6 +105,7 @@ pub fn fit_calibration(judged: &[(f64, bool)]) -> Option<Calibration> {
             break;
         }
     }
+    // A falling curve means that the scores of these answers say nothing; to serve it would turn the ranking upside down.
     (slope.is_finite() && offset.is_finite() && slope > 0.0).then_some(Calibration {
         slope,
         by_score: 0.0,

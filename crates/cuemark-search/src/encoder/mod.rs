@@ -27,7 +27,7 @@ pub use run::RunEncoder;
 use crate::SearchError;
 #[cfg(feature = "models")]
 use crate::engine::disk::RealDisk;
-use crate::{Calibration, Embedding, KeptFile, MatchedConcept, Moment, Result};
+use crate::{Calibration, Embedding, IndexedMoment, KeptFile, MatchedConcept, Result};
 #[cfg(feature = "models")]
 use crate::{EngineUrl, Manifest, kept};
 
@@ -126,7 +126,7 @@ pub struct EmbeddedVideo {
     /// **Seconds**.
     pub duration: f64,
     /// In the order of their starts, then ends.
-    pub moments: Vec<Moment>,
+    pub moments: Vec<IndexedMoment>,
     /// What of its file could not be read; `None` of a whole film.
     pub partial: Option<Partial>,
 }

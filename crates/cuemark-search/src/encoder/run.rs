@@ -17,7 +17,7 @@ use super::stored::stated_duration;
 use super::{EmbeddedVideo, Encoder};
 use crate::answer::{ANSWER_NMS, Background, Calibration, JudgedAnswer, RightMoments, distinct, fit_with_scores};
 use crate::engine::evenly;
-use crate::{Embedding, KeptFile, Moment, Result, SearchError};
+use crate::{Embedding, IndexedMoment, KeptFile, Result, SearchError};
 
 /// Validation queries that calibration looks at.
 const CALIBRATION_QUERIES: usize = 150;
@@ -102,7 +102,7 @@ impl RunEncoder {
             let span = moment.span.clip_to(duration);
             // The last clip may stand for less than a clip, so a moment there may have nothing left.
             let Some(embedding) = Embedding::unit(moment.embedding).filter(|_| !span.is_empty()) else { continue };
-            moments.push(Moment { span, embedding });
+            moments.push(IndexedMoment { span, embedding });
         }
         Ok(EmbeddedVideo { duration, moments, partial: None })
     }
@@ -203,7 +203,7 @@ impl Encoder for RunEncoder {
         let graded = data.split(&format!("graded-{}", data.val));
         let Ok(split) = graded.or_else(|_| data.split(&data.val)) else { return Ok(None) };
         let Ok(videos) = data.split(&data.val) else { return Ok(None) };
-        let mut moments: Vec<(VideoId, Moment)> = Vec::new();
+        let mut moments: Vec<(VideoId, IndexedMoment)> = Vec::new();
         for video in &videos.videos {
             // The run's own features: a store that was named for other videos may have others under the same name.
             let embedded = match self.embedder.stored(&video.id)? {
@@ -223,8 +223,9 @@ impl Encoder for RunEncoder {
             let Some(query) = self.sentences(&[&truth.query.text])?.pop() else { continue };
             let spread = background.spread(&query);
             let right = RightMoments::of(truth);
-            let scored =
-                |(video, moment): &(VideoId, Moment)| (video.clone(), moment.span, moment.embedding.cosine(&query));
+            let scored = |(video, moment): &(VideoId, IndexedMoment)| {
+                (video.clone(), moment.span, moment.embedding.cosine(&query))
+            };
             let mut scored: Vec<(VideoId, Span, f32)> = moments.iter().map(scored).collect();
             scored.sort_by(|a, b| b.2.total_cmp(&a.2));
             let absent = scored.iter().filter(|(video, _, _)| !right.are_in(video)).cloned().collect();

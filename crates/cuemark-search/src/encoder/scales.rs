@@ -3,7 +3,7 @@
 use cuemark_core::{ClipLen, ClipRange, Span, VideoId};
 use cuemark_features::Features;
 
-use crate::{Embedding, Moment, Result, SearchError};
+use crate::{Embedding, IndexedMoment, Result, SearchError};
 
 /// Windows of one length begin a quarter of it apart.
 const STEPS: usize = 4;
@@ -13,7 +13,7 @@ const STEPS: usize = 4;
 /// Lengths are 1, 2, 3, 4, 6, 8, 12, 16 … clips and the whole video; windows of one length begin a quarter of it apart, and
 /// the last ends with the video. That is some seven moments per clip. Rows are averaged as they are, so what a row is sure of
 /// counts more than what it is not. A moment whose rows cancel out is left out.
-pub(super) fn moments_of(features: &Features, clip: ClipLen, duration: f64) -> Vec<Moment> {
+pub(super) fn moments_of(features: &Features, clip: ClipLen, duration: f64) -> Vec<IndexedMoment> {
     let (clips, width) = (features.rows(), features.width());
     // Sums from the first clip on: any window's mean is a difference of two.
     let mut sums = vec![vec![0f64; width]];
@@ -29,7 +29,7 @@ pub(super) fn moments_of(features: &Features, clip: ClipLen, duration: f64) -> V
         let span: Span = range.to_span(clip).clip_to(duration);
         // The last clip may stand for less than a clip, so a moment there may have nothing left.
         let Some(embedding) = Embedding::unit(mean.collect()).filter(|_| !span.is_empty()) else { continue };
-        moments.push(Moment { span, embedding });
+        moments.push(IndexedMoment { span, embedding });
     }
     moments
 }
@@ -132,7 +132,7 @@ mod tests {
         let features = Features::new(3, 2, vec![1.0, 0.0, 0.0, 1.0, 0.0, 0.0]).unwrap();
         let moments = moments_of(&features, ClipLen::new(2.0).unwrap(), 5.0);
         let at = |start: f64, end: f64| {
-            let same = |moment: &&Moment| (moment.span.start(), moment.span.end()) == (start, end);
+            let same = |moment: &&IndexedMoment| (moment.span.start(), moment.span.end()) == (start, end);
             moments.iter().find(same).map(|moment| moment.embedding.numbers().to_vec())
         };
         assert_eq!(at(0.0, 2.0).unwrap(), [1.0, 0.0]);

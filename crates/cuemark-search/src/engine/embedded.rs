@@ -14,8 +14,8 @@ use super::log::{self, Encoded, Meta};
 use super::snapshot::{Put, widen};
 use super::writer::{self, Writer};
 use super::{
-    Compacted, Effort, Engine, EngineUrl, Fault, Hit, LOG, Moment, Nearest, Settling, Status, compact, create, evenly,
-    limits, looking, rank,
+    Compacted, Effort, Engine, EngineUrl, Fault, Hit, IndexedMoment, LOG, Nearest, Settling, Status, compact, create,
+    evenly, limits, looking, rank,
 };
 use crate::manifest::LAYOUT;
 use crate::words::{Inverted, Passages, Shelved, WordsAsked};
@@ -132,7 +132,7 @@ impl Embedded {
     }
 
     /// A video, its moments and its words as one record.
-    fn record(&self, entry: &VideoEntry, moments: &[Moment], lines: &[(Track, Line)]) -> Result<Encoded> {
+    fn record(&self, entry: &VideoEntry, moments: &[IndexedMoment], lines: &[(Track, Line)]) -> Result<Encoded> {
         let expected = self.width();
         if let Some(wrong) = moments.iter().find(|moment| moment.embedding.width() != expected) {
             return Err(SearchError::Width { expected, found: wrong.embedding.width() });
@@ -217,7 +217,7 @@ impl Engine for Embedded {
         Ok(self.index.state()?.snapshot.live(id).map(|put| put.entry.clone()))
     }
 
-    fn put(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<()> {
+    fn put(&self, entry: &VideoEntry, moments: &[IndexedMoment]) -> Result<()> {
         self.append(&[self.record(entry, moments, &[])?])
     }
 
@@ -225,7 +225,7 @@ impl Engine for Embedded {
         true
     }
 
-    fn put_with_words(&self, entry: &VideoEntry, moments: &[Moment], lines: &[(Track, Line)]) -> Result<()> {
+    fn put_with_words(&self, entry: &VideoEntry, moments: &[IndexedMoment], lines: &[(Track, Line)]) -> Result<()> {
         self.append(&[self.record(entry, moments, lines)?])
     }
 
@@ -286,7 +286,7 @@ impl Engine for Embedded {
         Ok(found)
     }
 
-    fn put_all(&self, videos: &[(VideoEntry, Vec<Moment>)]) -> Result<()> {
+    fn put_all(&self, videos: &[(VideoEntry, Vec<IndexedMoment>)]) -> Result<()> {
         let records = videos.par_iter().map(|(entry, moments)| self.record(entry, moments, &[]));
         let records: Vec<Encoded> = records.collect::<Result<_>>()?;
         if records.is_empty() { Ok(()) } else { self.append(&records) }
@@ -373,7 +373,7 @@ impl Engine for Embedded {
         Ok(hits)
     }
 
-    fn moments(&self, id: &VideoId) -> Result<Option<Vec<Moment>>> {
+    fn moments(&self, id: &VideoId) -> Result<Option<Vec<IndexedMoment>>> {
         let state = self.index.state()?;
         let snapshot = &state.snapshot;
         let Some(put) = snapshot.live(id) else { return Ok(None) };
@@ -381,7 +381,7 @@ impl Engine for Embedded {
         let moment = |row: usize| {
             widen(snapshot.vector(row), &mut buffer);
             // A moment without direction was never put.
-            Embedding::unit(buffer.clone()).map(|embedding| Moment { span: snapshot.span(put, row), embedding })
+            Embedding::unit(buffer.clone()).map(|embedding| IndexedMoment { span: snapshot.span(put, row), embedding })
         };
         Ok(Some((put.first_row..put.first_row + put.rows).filter_map(moment).collect()))
     }

@@ -134,14 +134,14 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// When somebody else is writing, an embedding has the wrong width, or the engine cannot be written.
-    fn put(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<()>;
+    fn put(&self, entry: &VideoEntry, moments: &[IndexedMoment]) -> Result<()>;
 
     /// Adds several videos in order, as [`Engine::put`] would, and waits for the disk once: all of them are safe when this
     /// returns. Killed before, an engine has the first so many of them.
     ///
     /// # Errors
     /// As [`Engine::put`].
-    fn put_all(&self, videos: &[(VideoEntry, Vec<Moment>)]) -> Result<()> {
+    fn put_all(&self, videos: &[(VideoEntry, Vec<IndexedMoment>)]) -> Result<()> {
         videos.iter().try_for_each(|(entry, moments)| self.put(entry, moments))
     }
 
@@ -155,7 +155,7 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// As [`Engine::put`], and when there are lines and the engine keeps none.
-    fn put_with_words(&self, entry: &VideoEntry, moments: &[Moment], lines: &[(Track, Line)]) -> Result<()> {
+    fn put_with_words(&self, entry: &VideoEntry, moments: &[IndexedMoment], lines: &[(Track, Line)]) -> Result<()> {
         if lines.is_empty() { self.put(entry, moments) } else { Err(no_words(&self.url())) }
     }
 
@@ -221,7 +221,7 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// When the engine cannot be read.
-    fn moments(&self, id: &VideoId) -> Result<Option<Vec<Moment>>>;
+    fn moments(&self, id: &VideoId) -> Result<Option<Vec<IndexedMoment>>>;
 
     /// Scores of every moment of one video: the cheaper half of [`Engine::moments`].
     ///
@@ -229,7 +229,7 @@ pub trait Engine: Send + Sync {
     /// When the engine cannot be read.
     fn scores(&self, id: &VideoId, query: &Embedding) -> Result<Option<Vec<(Span, f32)>>> {
         let moments = self.moments(id)?;
-        let scored = |moment: Moment| (moment.span, moment.embedding.cosine(query));
+        let scored = |moment: IndexedMoment| (moment.span, moment.embedding.cosine(query));
         Ok(moments.map(|moments| moments.into_iter().map(scored).collect()))
     }
 
@@ -269,7 +269,7 @@ pub trait Engine: Send + Sync {
 
 /// A moment with its embedding.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Moment {
+pub struct IndexedMoment {
     /// Where it lies, in **seconds**.
     pub span: Span,
     /// Its place in the encoder's space.
@@ -287,19 +287,19 @@ pub struct Nearest {
     pub effort: Effort,
 }
 
-/// How hard to look.
+/// How hard to look: HNSW's `ef` (`efSearch`), or no graph at all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Effort {
     /// Through the graph, which may miss a few. Default.
     #[default]
     Approximate,
-    /// The same, keeping so many candidates on the way: more is slower and misses less.
+    /// The same, keeping so many candidates on the way (`ef`): more is slower and misses less.
     Expansion(usize),
     /// At every moment.
     Exact,
 }
 
-/// Whether to derive only what is worth it or everything.
+/// When the HNSW graph is built: only when it is worth it, or over everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Settling {
     /// When enough was added since the last time.

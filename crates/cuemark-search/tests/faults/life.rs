@@ -8,7 +8,7 @@ use cuemark_core::{Line, Progress, Track};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::{Embedded, disk::Disk, salvage_on};
 use cuemark_search::{
-    Calibration, Engine, KeptFile, Manifest, Moment, Result, SearchError, Settling, VideoEntry, VideoState,
+    Calibration, Engine, IndexedMoment, KeptFile, Manifest, Result, SearchError, Settling, VideoEntry, VideoState,
 };
 
 use crate::disk::TestDisk;
@@ -59,7 +59,8 @@ impl Model {
             let is = |version: &Option<Version>| match (version, &found) {
                 (None, None) => true,
                 (Some((seed, tag)), Some((entry, found, lines))) => {
-                    let spans = |moments: &[Moment]| moments.iter().map(|moment| moment.span).collect::<Vec<_>>();
+                    let spans =
+                        |moments: &[IndexedMoment]| moments.iter().map(|moment| moment.span).collect::<Vec<_>>();
                     let tags: Vec<&str> = tag.iter().copied().collect();
                     // The words of the same version, never those of another: they came with these moments.
                     spans(found) == spans(&moments(*seed)) && *lines == words(*seed) && entry.tags == tags
@@ -75,7 +76,7 @@ impl Model {
     }
 }
 
-fn moments(seed: u64) -> Vec<Moment> {
+fn moments(seed: u64) -> Vec<IndexedMoment> {
     toy::moments(seed, 20 + seed % 3)
 }
 

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use cuemark_core::{Line, Rng, Span, Track, VideoId, Word};
-use cuemark_search::{Calibration, Embedding, Manifest, Moment, VideoEntry, VideoState};
+use cuemark_search::{Calibration, Embedding, IndexedMoment, Manifest, VideoEntry, VideoState};
 
 /// Numbers per embedding.
 pub(crate) const WIDTH: usize = 8;
 
 /// So many moments, the same ones for the same seed and other ones for another.
-pub(crate) fn moments(seed: u64, count: u64) -> Vec<Moment> {
+pub(crate) fn moments(seed: u64, count: u64) -> Vec<IndexedMoment> {
     let mut rng = Rng::stream(seed, "moments");
     (0..count)
-        .map(|n| Moment {
+        .map(|n| IndexedMoment {
             span: Span::new((seed + n) as f64, (seed + n + 1) as f64).unwrap(),
             embedding: Embedding::unit((0..WIDTH).map(|_| rng.normal() as f32).collect()).unwrap(),
         })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use camino::Utf8Path;
 use cuemark_core::{Progress, Span, VideoId};
-use cuemark_search::{EmbeddedVideo, Embedding, Encoder, Moment, Result, SearchError};
+use cuemark_search::{EmbeddedVideo, Embedding, Encoder, IndexedMoment, Result, SearchError};
 
 const WORDS: [&str; 8] = ["red", "blue", "ball", "box", "spins", "jumps", "leaves", "stage"];
 
@@ -38,7 +38,7 @@ impl Encoder for Words {
     fn video(&self, id: &VideoId, _: Option<&Utf8Path>, _: &Progress) -> Result<EmbeddedVideo> {
         let unknown = || SearchError::UnknownVideo { video: id.clone() };
         let events = self.0.get(id.as_str()).ok_or_else(unknown)?;
-        let moment = |(start, end, text): &(f64, f64, &'static str)| Moment {
+        let moment = |(start, end, text): &(f64, f64, &'static str)| IndexedMoment {
             span: Span::new(*start, *end).unwrap(),
             embedding: Embedding::unit(embed(&format!("{text} stage"))).unwrap(),
         };

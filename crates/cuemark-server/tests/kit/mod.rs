@@ -10,7 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Progress, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
-    EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, Moment, Result, SearchError, VideoEntry, VideoState,
+    EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, IndexedMoment, Result, SearchError, VideoEntry, VideoState,
 };
 use cuemark_server::{Keeping, Limits, Server, ServerOptions};
 use serde_json::Value;
@@ -138,7 +138,7 @@ fn put(index: &Index, id: &str, path: Option<Utf8PathBuf>, moments: &[(f64, &str
         digest: None,
         tracks: Vec::new(),
     };
-    let moment = |(start, text): &(f64, &str)| Moment {
+    let moment = |(start, text): &(f64, &str)| IndexedMoment {
         span: Span::new(*start, start + 4.0).unwrap(),
         embedding: Embedding::unit(embed(text)).unwrap(),
     };

@@ -52,20 +52,27 @@ impl StackPlan {
     pub fn new(layout: &MapLayout, kernel: usize, layers: usize, support: Support) -> Result<Self, MapError> {
         check(kernel, layers)?;
         let reach = (kernel - 1) / 2;
+        // The published stack pads once, before the first layer, by what all layers together take away: until the last layer its
+        // maps are larger than the map, and cells outside it are computed from valid ones and feed valid ones again.
         let valid = Grid::valid(layout, reach * layers);
         let mut mask = valid.clone();
         let mut inputs = valid.cells();
         let mut plans = Vec::with_capacity(layers);
         for layer in 0..layers {
+            // What is left of the padding after this layer, and so also how far the layers after it still reach.
             let margin = reach * (layers - 1 - layer);
             // Counts are of whole cells, so the published rounding changes nothing here.
             let counts = mask.counts(reach);
+            // The published mask grows with every layer: a cell counts as soon as one that counted lies under its kernel.
             mask = match support {
                 Support::Valid => valid.clone(),
                 Support::Exact | Support::Reached => counts.clone().at_least_one().without_margin(margin),
             };
+            // A cell further from every valid one than the layers after this reach is read by nothing that is read: this is where
+            // half of the published work goes. Batch norm takes its statistics over them all the same, hence `Reached`.
             let kept = if support == Support::Exact { mask.clone().and(&valid.grown(margin)) } else { mask.clone() };
             let outputs = kept.cells();
+            // Never a division by 0: a cell is kept because something counted under its kernel.
             let weights = outputs.iter().map(|cell| 1.0 / counts.at(*cell) as f32).collect();
             let side = layout.clips() + 2 * margin;
             plans.push(Arc::new(LayerPlan::new(kernel, inputs, outputs.clone(), weights, side * side)?));
@@ -138,10 +145,13 @@ impl LayerPlan {
         let mut gather = vec![0; outputs.len() * area];
         let mut inverse = vec![0; inputs.len() * area];
         let reach = (kernel as i32 - 1) / 2;
+        // Lists in both directions, made once for a network: forward and backward then only read, each output and each gradient
+        // is summed by one thread in one order, and two runs give the same bits.
         for (output, (start, end)) in outputs.iter().enumerate() {
             for offset in 0..area {
                 let (down, right) = ((offset / kernel) as i32 - reach, (offset % kernel) as i32 - reach);
                 if let Ok(input) = inputs.binary_search(&(start + down, end + right)) {
+                    // From 1, so that 0 can stand for the zero row before the first: a missing neighbour needs no branch.
                     gather[output * area + offset] = input as u32 + 1;
                     inverse[input * area + offset] = output as u32 + 1;
                 }
@@ -254,6 +264,7 @@ impl Grid {
     }
 
     /// For each square the sum over those within `reach` of it: first along rows, then along columns.
+    // A kernel of ones is the product of a row and a column of ones: two passes of its side instead of one of its area.
     fn counts(&self, reach: usize) -> Self {
         let side = self.side();
         let near = |place: usize| place.saturating_sub(reach)..(place + reach + 1).min(side);

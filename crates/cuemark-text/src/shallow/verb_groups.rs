@@ -15,7 +15,9 @@ impl Builder<'_> {
         {
             self.participle(index, verb);
         } else if self.relative.is_none() && self.mark.is_none() && self.to.is_none() && self.cc.is_none() {
-            self.finite(index, verb, form == Form::Past && auxes.is_empty());
+            // With an auxiliary before it a past form is a tense, whatever it looks like.
+            let bare = if auxes.is_empty() { form } else { Form::Finite };
+            self.finite(index, verb, bare);
         } else {
             self.clause_head(verb);
         }
@@ -87,8 +89,9 @@ impl Builder<'_> {
         }
     }
 
-    /// A verb with a tense (or a bare one) that no conjunction joins to what came before.
-    fn finite(&mut self, index: usize, verb: usize, may_be_participle: bool) {
+    /// A verb with a tense (or a bare one) that no conjunction joins to what came before; in the past form it may be a participle.
+    fn finite(&mut self, index: usize, verb: usize, form: Form) {
+        let may_be_participle = form == Form::Past;
         if let Some(outer) = self.outer.take() {
             // The clause that described the subject is over; here is the subject's own verb.
             self.subject = self.subject.or(Some(outer));

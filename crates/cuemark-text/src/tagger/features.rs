@@ -144,23 +144,24 @@ impl Sentence {
 impl Word {
     fn new(text: &str, lower: &str, index: usize, lexicon: &Lexicon) -> Self {
         let reading = lexicon.look_up(lower);
-        let capital = text.chars().next().is_some_and(char::is_uppercase);
-        let allowed = allowed(lower, &reading, capital, index);
-        Self {
+        let mut word = Self {
             id: hash_text(lower),
             likeliest: reading.likeliest(),
-            allowed,
+            allowed: 0,
             endings: [ending(lower, 2), ending(lower, 3)],
-            capital,
+            capital: text.chars().next().is_some_and(char::is_uppercase),
             named: true,
             verb_ahead: 0,
             reading,
-        }
+        };
+        word.allowed = allowed(&word, lower, index);
+        word
     }
 }
 
 /// The tags a word may have, from its readings and its shape.
-fn allowed(lower: &str, reading: &Reading, capital: bool, index: usize) -> u32 {
+fn allowed(word: &Word, lower: &str, index: usize) -> u32 {
+    let Word { reading, capital, .. } = word;
     let bit = |tag: Pos| 1 << tag as u32;
     let mut tags = reading.tags();
     if tags == 0 {
@@ -191,7 +192,7 @@ fn allowed(lower: &str, reading: &Reading, capital: bool, index: usize) -> u32 {
         tags |= bit(Pos::Noun);
     }
     // Any open-class word with a capital inside the sentence may be a name.
-    if capital && index > 0 && tags & !OPEN == 0 {
+    if *capital && index > 0 && tags & !OPEN == 0 {
         tags |= bit(Pos::Propn);
     }
     tags

@@ -5,6 +5,7 @@ use cuemark_core::{Advise as _, Dialect, Progress, RowPolicy, whole_message};
 use cuemark_data::check::{CheckReport, Verdict};
 use cuemark_data::{DatasetCard, ReadOptions};
 use cuemark_features::{Archive, Layout, Row, find_archive, layout_of};
+use cuemark_formats::world_folder::WORLD;
 use cuemark_train::{DataConfig, RunFile};
 use serde::Serialize;
 
@@ -38,9 +39,6 @@ pub enum Standing {
     /// Not there.
     Missing,
 }
-
-/// The world's own files are made here.
-const WORLD: &str = "world";
 
 /// Everything that a run reads, in the order of its file.
 pub(super) fn of(run: &RunFile, progress: &Progress) -> Result<Vec<Need>> {
@@ -125,7 +123,7 @@ fn annotations(
     for (role, split) in [("training", &data.train), ("validation", &data.val)] {
         if let Err(error) = data.split(split) {
             let hint = error.advice_in(Dialect::Terminal).map(|hint| format!(" ({hint})")).unwrap_or_default();
-            let drawn = "`cuemark split make` draws one from the training split; name it with `--set data.val=FILE`";
+            let drawn = "`cuemark split make` draws one from the training split; name its file as `data.val`";
             let published = card.files.iter().find(|file| file.split == split.as_str());
             let from = published.map_or_else(
                 || if role == "validation" { drawn.to_owned() } else { card.origin.to_owned() },

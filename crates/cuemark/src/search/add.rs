@@ -102,7 +102,7 @@ impl Videos {
         }
         let source = cuemark_features::open(store, &cuemark_features::OpenOptions::default())?;
         let streams = source.streams();
-        let visual = streams.iter().find(|stream| **stream == "visual").or(streams.first());
+        let visual = streams.iter().find(|stream| **stream == cuemark_features::VISUAL).or(streams.first());
         let stream = visual.map(|stream| (*stream).to_owned()).unwrap_or_default();
         Ok(source.videos(&stream).into_iter().cloned().collect())
     }

@@ -1,10 +1,11 @@
 //! Requests as people meet them: written down, typed on a command line, run on small files.
 
-#![allow(clippy::unwrap_used)] // a test may panic
+#![cfg(test)] // so that clippy.toml knows the helpers for tests too
 
 mod answers;
 mod examples;
 mod laboratory;
+mod neutral_texts;
 mod published;
 mod reproduce;
 mod requests;

@@ -57,7 +57,6 @@ impl Drawn {
 ///
 /// # Errors
 /// When a parameter is missing or misshaped.
-#[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
 pub fn glorot(inputs: usize, outputs: usize, vb: VarBuilder) -> Result<Linear> {
     let weight = vb.get_with_hints((outputs, inputs), "weight", xavier(inputs, outputs))?;
     let bias = vb.get_with_hints(outputs, "bias", uniform(inputs))?;

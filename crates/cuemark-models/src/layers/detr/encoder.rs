@@ -210,7 +210,6 @@ pub fn cross_bias(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 

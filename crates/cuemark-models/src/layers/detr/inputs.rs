@@ -62,11 +62,6 @@ impl JointInputs {
         self.clips.len()
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.clips.is_empty()
-    }
-
     /// The device that all of it lies on.
     pub fn device(&self) -> &Device {
         self.video.device()

@@ -10,10 +10,9 @@ mod sine;
 
 pub use anchored::{AnchorHeads, AnchorLayer, AnchoredDecoder, Decoded, Memory, logit};
 pub use blocks::{
-    Activation, DetrSize, Drawn, FeedForward, InputLayers, LayerPlan, Mlp, MlpEnd, Residual, glorot, normal,
-    unused_word_places,
+    Activation, DetrSize, Drawn, InputLayers, LayerPlan, Mlp, MlpEnd, Residual, glorot, normal, unused_word_places,
 };
 pub use encoder::{CrossLayer, CrossTail, Encoder, MaskOrder, Padded, Padding, cross_bias};
 pub use head::{Rounding, SetHead, pick_rows, rank_set, repeat_rows, start_token};
 pub use inputs::{JointInputs, tef};
-pub use sine::{anchor_code, sine_code, sine_place};
+pub use sine::{anchor_code, sine_place};

@@ -45,7 +45,6 @@ pub fn anchor_code(anchors: &Tensor, width: usize) -> Result<Tensor> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 

@@ -3,6 +3,7 @@
 use candle_nn::VarBuilder;
 use cuemark_tensor::{Device, Pass, Tensor};
 
+use super::losses::Views;
 use super::{CgDetr, CgDetrConfig, real_negatives};
 use crate::check::{Cut, Fixture, Trace};
 use crate::layers::detr::Rounding;
@@ -46,7 +47,8 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let taught = net.teach(&inputs, &projected, &truth.graded_clips(inputs.device())?, &pass)?;
     let rows = real_negatives(&fixture.counts("video_group")?);
     let wrong = net.see_wrong(&inputs, &projected, &rows, &pass)?;
-    let losses = net.losses(&inputs, &projected, &layers, &right, wrong.as_ref(), &rows, &taught, &truth)?;
+    let views = Views { right: &right, wrong: wrong.as_ref(), negatives: &rows };
+    let losses = net.losses(&inputs, &projected, &layers, views, &taught, &truth)?;
 
     let mut trace = Trace::new();
     let real: Vec<f32> = own.iter().map(|row| f32::from(u8::from(rows.contains(row)))).collect();

@@ -20,6 +20,16 @@ pub(super) struct Losses {
     pub(super) total: Tensor,
 }
 
+/// Videos as seen with words.
+#[derive(Clone, Copy)]
+pub(super) struct Views<'a> {
+    /// With their own.
+    pub(super) right: &'a Seen,
+    /// Those at `negatives` with words about something else.
+    pub(super) wrong: Option<&'a Seen>,
+    pub(super) negatives: &'a [usize],
+}
+
 pub(super) struct SaliencyParts {
     pub(super) margin: Tensor,
     pub(super) rank: Tensor,
@@ -86,23 +96,20 @@ impl CgDetr {
         self.see(inputs, projected, [rows, &texts], pass).map(Some)
     }
 
-    #[allow(clippy::too_many_arguments)] // one call in training and one in the check; a struct would only repeat the names
     pub(super) fn losses(
         &self,
         inputs: &JointInputs,
         projected: &Projected,
         layers: &[SetLayer],
-        right: &Seen,
-        wrong: Option<&Seen>,
-        negatives: &[usize],
+        views: Views,
         taught: &Taught,
         truth: &JointTruth,
     ) -> Result<Losses> {
         let label = LabelLoss::Entropy { background: self.config.background };
         let set = set_losses(layers, &truth.windows, &self.config.costs, label)?;
-        let saliency = self.saliency_losses(inputs, right, wrong, negatives, truth)?;
+        let saliency = self.saliency_losses(inputs, views, truth)?;
         let align = align(inputs, taught, truth)?;
-        let distill = distill(right, taught, truth)?;
+        let distill = distill(views.right, taught, truth)?;
         let apart = (likeness(&projected.dummies)? + likeness(&self.prompts.unsqueeze(0)?)?)?;
         let mut total = (&saliency.sum * self.config.saliency.weight)?;
         for losses in &set {
@@ -113,14 +120,8 @@ impl CgDetr {
         Ok(Losses { set, saliency, align, distill, apart, total })
     }
 
-    fn saliency_losses(
-        &self,
-        inputs: &JointInputs,
-        right: &Seen,
-        wrong: Option<&Seen>,
-        negatives: &[usize],
-        truth: &JointTruth,
-    ) -> Result<SaliencyParts> {
+    fn saliency_losses(&self, inputs: &JointInputs, views: Views, truth: &JointTruth) -> Result<SaliencyParts> {
+        let Views { right, wrong, negatives } = views;
         let (mask, steps, margin) = (&inputs.video_mask, inputs.steps(), self.config.saliency.margin);
         let grades = |rows: &[usize]| rows.iter().map(|row| truth.totals[*row].clone()).collect::<Vec<Vec<f32>>>();
         let none = (right.saliency.sum_all()? * 0.0)?;

@@ -118,7 +118,6 @@ impl CgDetr {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &CgDetrConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let hidden = config.network.hidden;
         let residual = Residual::Branch(config.network.dropout);
@@ -344,7 +343,8 @@ impl Model for CgDetr {
         let sources: Vec<&str> = batch.videos.ids.iter().map(|id| source_of(id.as_str())).collect();
         let rows = real_negatives(&sources);
         let wrong = self.see_wrong(&inputs, &projected, &rows, pass)?;
-        let losses = self.losses(&inputs, &projected, &layers, &right, wrong.as_ref(), &rows, &taught, &truth)?;
+        let views = losses::Views { right: &right, wrong: wrong.as_ref(), negatives: &rows };
+        let losses = self.losses(&inputs, &projected, &layers, views, &taught, &truth)?;
         let mut parts = Loss::parts_of(&losses.set);
         parts.extend([("saliency", losses.saliency.sum), ("align", losses.align.sum), ("distill", losses.distill)]);
         parts.push(("apart", losses.apart));

@@ -5,8 +5,7 @@ use cuemark_tensor::{Device, Params};
 use super::*;
 use crate::Code;
 use crate::layers::PairLimits;
-use crate::testing::{TOY, assert_learnt_by_heart, gap, with_subtitles};
-use crate::{Ask, VideoScore, find};
+use crate::testing::{TOY, assert_learnt_by_heart, best_moment, best_video, gap, with_subtitles};
 
 fn config(measure: Measure) -> ConquerConfig {
     ConquerConfig {
@@ -62,11 +61,11 @@ fn one_batch_can_be_learnt_by_heart_and_searched_after_a_first_stage() {
     let codes = corpus.encode(&batch.videos).unwrap();
     let codes: Vec<&Code> = codes.iter().collect();
     // A first stage that finds the right video second: re-ranking puts it first.
-    let list = |query: usize| [(query + 1) % TOY.pairs, query].map(|video| VideoScore { video, score: 1.0 }).to_vec();
-    let lists: Vec<Vec<VideoScore>> = (0..TOY.pairs).map(list).collect();
-    let ask = Ask { videos: 2, moments: 9, first_stage: Some(&lists) };
-    for (query, found) in find(corpus, &batch.queries, &codes, &ask).unwrap().iter().enumerate() {
-        assert_eq!((found.videos[0].video, found.moments[0].video), (query, query));
+    for query in 0..TOY.pairs {
+        let listed = [codes[(query + 1) % TOY.pairs], codes[query]];
+        let one = batch.queries.select(&[query]).unwrap();
+        let answers = corpus.search_after(&one, &listed, &[vec![1.0, 1.0]]).unwrap();
+        assert_eq!((best_video(&answers[0]), best_moment(&answers[0])), (1, 1));
     }
 }
 

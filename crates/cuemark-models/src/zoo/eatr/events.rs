@@ -67,7 +67,6 @@ fn spans(scores: &[f32], clips: usize, padding: Padding) -> Vec<[f32; 2]> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_tensor::{Device, Tensor};
 

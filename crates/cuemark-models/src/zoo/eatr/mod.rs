@@ -103,7 +103,6 @@ impl Eatr {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &EatrConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let (hidden, plan) = (config.network.hidden, LayerPlan::of(&config.network, Activation::Relu));
         let slot_vb = vb.pp("transformer.decoder.slot_atten");

@@ -49,7 +49,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
         serde_json::from_value(trees.clone()).map_err(|error| fixture.fault("config.trees", error.to_string()))?;
     let trees: Vec<&[Phrase]> = trees.iter().map(Vec::as_slice).collect();
     let forward = net.forward(&visual, &words, &fixture.counts("word_lens")?, &trees)?;
-    let ious = net.map.from_square(&fixture.input("map_gt")?.unsqueeze(1)?)?.squeeze(2)?;
+    let ious = net.map.cells_of_square(&fixture.input("map_gt")?.unsqueeze(1)?)?.squeeze(2)?;
     let bce = config.targets.loss(&forward.logits, &ious)?;
     let reconstruction = net.reconstruction(&forward.moments)?;
 

@@ -29,7 +29,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let given = Given::widths(visual.dim(2)?, words.dim(2)?, 0);
     let net = Mgpn::new(&config, &given, vb.clone())?;
     let forward = net.forward(&visual, &words, &fixture.input("text_mask")?.squeeze(2)?, &Pass::answering())?;
-    let ious = net.map.from_square(&fixture.input("map_gt")?)?.squeeze(2)?;
+    let ious = net.map.cells_of_square(&fixture.input("map_gt")?)?.squeeze(2)?;
     let probabilities = sigmoid(&forward.logits)?;
 
     let mut trace = Trace::new();

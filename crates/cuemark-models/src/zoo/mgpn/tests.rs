@@ -72,7 +72,7 @@ fn dense(block: &Block, map: &MomentMap, x: &Tensor) -> Tensor {
     let shape = (1, channels, 1, 1);
     let y = y.broadcast_sub(&mean.reshape(shape).unwrap()).unwrap();
     let y = y.broadcast_div(&(variance + 1e-5).unwrap().sqrt().unwrap().reshape(shape).unwrap()).unwrap();
-    map.from_square(&y.relu().unwrap()).unwrap()
+    map.cells_of_square(&y.relu().unwrap()).unwrap()
 }
 
 #[test]

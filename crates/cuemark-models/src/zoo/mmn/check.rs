@@ -32,7 +32,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let forward = encoder.moments.forward(&visual, &pass)?;
     let sentences = encoder.sentences.forward(&tokens, &lengths, &pass)?;
     let (video, spans) = (video_of_sentences(fixture)?, spans_of(fixture)?);
-    let ious = map.from_square(&fixture.input("iou2d")?.unsqueeze(1)?)?.squeeze(2)?;
+    let ious = map.cells_of_square(&fixture.input("iou2d")?.unsqueeze(1)?)?.squeeze(2)?;
     let own_video = one_video_each(&video, visual.dim(0)?, visual.device())?;
     let all = cosines(&sentences.matching, &forward.moments.matching)?;
     let matching = cells_of(&all, &own_video)?;

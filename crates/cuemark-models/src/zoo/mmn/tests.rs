@@ -74,7 +74,7 @@ fn training_statistics_run_over_the_whole_padded_map() {
         x = y.broadcast_mul(&(&mask / count.maximum(1.0).unwrap()).unwrap()).unwrap();
     }
     let weight = get("conv1x1_iou.weight").squeeze(3).unwrap().squeeze(2).unwrap();
-    let dense = map.from_square(&x).unwrap().times(&weight.t().unwrap()).unwrap();
+    let dense = map.cells_of_square(&x).unwrap().times(&weight.t().unwrap()).unwrap();
     let dense = dense.broadcast_add(&get("conv1x1_iou.bias")).unwrap();
     assert!(gap(&dense, &forward.moments.overlap) < 1e-4);
 }

@@ -88,7 +88,6 @@ impl MomentDetr {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &MomentDetrConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let DetrSize { hidden, heads, ffn, dropout, .. } = config.network;
         let size = TransformerSize { width: hidden, heads, ffn, dropout };

@@ -4,8 +4,7 @@ use cuemark_tensor::Params;
 
 use super::*;
 use crate::Code;
-use crate::testing::{TOY, gap, overfit};
-use crate::{Ask, find};
+use crate::testing::{TOY, best_video, gap, overfit};
 
 fn config() -> MsSlConfig {
     MsSlConfig { pieces: 4, frames: 12, words: 8, hidden: 16, heads: 2, dropout: 0.0, ..MsSlConfig::default() }
@@ -58,8 +57,7 @@ fn one_batch_of_videos_can_be_told_apart() {
     let corpus = model.corpus().unwrap();
     let codes = corpus.encode(&batch.videos).unwrap();
     let codes: Vec<&Code> = codes.iter().collect();
-    let found = find(corpus, &batch.queries, &codes, &Ask { videos: 2, moments: 5, first_stage: None }).unwrap();
-    for (query, found) in found.iter().enumerate() {
-        assert_eq!(found.videos[0].video, query);
+    for (query, answers) in corpus.search(&batch.queries, &codes).unwrap().iter().enumerate() {
+        assert_eq!(best_video(answers), query);
     }
 }

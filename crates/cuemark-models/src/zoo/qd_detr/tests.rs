@@ -1,5 +1,4 @@
 //! What holds for the network on toy batches.
-#![allow(clippy::unwrap_used)] // a test may panic
 
 use cuemark_tensor::{Device, Params};
 

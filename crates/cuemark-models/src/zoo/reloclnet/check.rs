@@ -6,7 +6,7 @@ use cuemark_tensor::Pass;
 use super::contrast::video_contrast;
 use super::{ReLoClNet, ReLoClNetConfig};
 use crate::check::{Fixture, Trace};
-use crate::layers::{CurveModel as _, PairLimits, SimilarityCurve, of_stream};
+use crate::layers::{PairLimits, SimilarityCurve, of_stream};
 use crate::losses::{Comparison, DrawnNegatives};
 use crate::{Code, Given, Result};
 

@@ -23,12 +23,12 @@ use cuemark_tensor::Pass;
 use cuemark_tensor::functional::cosine;
 
 use crate::layers::{
-    CurveModel, CurveRules, Heads, InputProjection, LayerNorm, Linear, Positions, SelfAttention, SimilarityCurve,
-    StreamClips, WordPooling, bert_linear, clip_endpoints, fit_steps, of_stream, pair_bias,
+    CurveRules, Heads, InputProjection, LayerNorm, Linear, Positions, SelfAttention, SimilarityCurve, StreamQuery,
+    WordPooling, bert_linear, clip_endpoints, fit_steps, of_stream, pair_bias, stream_moments, unit_queries,
 };
 use crate::{
-    Batch, BiEncoder, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, QueryBatch,
-    Result, Supervision, Task, VideoBatch, fill_settings, read_settings,
+    Answer, Batch, BiEncoder, Code, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError,
+    Moments, Proposal, QueryBatch, Result, Supervision, Task, VideoBatch, fill_settings, read_settings,
 };
 
 pub use config::ReLoClNetConfig;
@@ -248,26 +248,59 @@ impl ReLoClNet {
     }
 }
 
-impl CurveModel for ReLoClNet {
-    fn curve(&self) -> &SimilarityCurve {
-        &self.curve
-    }
-
+impl ReLoClNet {
     fn rules(&self) -> CurveRules {
         CurveRules { pairs: self.config.pairs, end_clip: self.config.end_clip, sharpness: self.config.sharpness }
     }
 
+    /// A vector per stream, `[queries, streams, hidden]`.
     fn query_vectors(&self, queries: &QueryBatch) -> Result<Tensor> {
         self.queries(&queries.words, &queries.mask, &Pass::answering())
     }
 
+    /// The vector of one stream that the curve is made with, `[queries, hidden]`.
     fn curve_query(&self, vectors: &Tensor, stream: usize) -> Result<Tensor> {
         Ok(self.streams[stream].query.forward(&of_stream(vectors, stream)?)?)
     }
 
-    fn stream_clips(&self, videos: &VideoBatch) -> Result<StreamClips> {
+    /// What queries ask of every stream.
+    fn stream_queries(&self, vectors: &Tensor) -> Result<Vec<StreamQuery>> {
+        StreamQuery::of_streams(vectors, |stream| self.curve_query(vectors, stream))
+    }
+}
+
+impl Corpus for ReLoClNet {
+    fn encode(&self, videos: &VideoBatch) -> Result<Vec<Code>> {
         let last = self.context_of(videos, &Pass::answering())?.last;
-        Ok(StreamClips { whole: last.clone(), curve: last, lengths: self.lengths(videos) })
+        Ok(self.curve.encode(&last, &last, &self.lengths(videos))?)
+    }
+
+    fn score_videos(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Option<Vec<Vec<f32>>>> {
+        let asked = self.stream_queries(&self.query_vectors(queries)?)?;
+        Ok(Some(SimilarityCurve::score_videos(&asked, videos)?))
+    }
+
+    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<Answer>>> {
+        let asked = self.stream_queries(&self.query_vectors(queries)?)?;
+        let scores = SimilarityCurve::score_videos(&asked, videos)?;
+        Ok(self.curve.search(&asked, videos, &scores, &self.rules())?)
+    }
+
+    fn search_after(&self, queries: &QueryBatch, videos: &[&Code], first: &[Vec<f32>]) -> Result<Vec<Vec<Answer>>> {
+        let asked = self.stream_queries(&self.query_vectors(queries)?)?;
+        Ok(self.curve.search(&asked, videos, first, &self.rules())?)
+    }
+}
+
+/// Moments are windows of 1, 2, 4, … clips; products of unit vectors are the mean of the streams' cosines.
+impl BiEncoder for ReLoClNet {
+    fn embed_moments(&self, videos: &VideoBatch) -> Result<Vec<Moments>> {
+        let last = self.context_of(videos, &Pass::answering())?.last;
+        Ok(stream_moments(&last, &self.lengths(videos))?)
+    }
+
+    fn embed_queries(&self, queries: &QueryBatch) -> Result<Tensor> {
+        Ok(unit_queries(&self.query_vectors(queries)?)?)
     }
 }
 

@@ -3,11 +3,9 @@
 use cuemark_tensor::{Device, Params};
 
 use super::*;
-use crate::Code;
 use crate::layers::PairLimits;
 use crate::losses::DrawnNegatives;
-use crate::testing::{TOY, assert_learnt_by_heart, gap, with_subtitles};
-use crate::{Ask, find};
+use crate::testing::{TOY, assert_learnt_by_heart, best_moment, best_video, gap, with_subtitles};
 
 fn config() -> ReLoClNetConfig {
     ReLoClNetConfig {
@@ -59,9 +57,8 @@ fn one_batch_can_be_learnt_by_heart_and_searched() {
     let corpus = model.corpus().unwrap();
     let codes = corpus.encode(&batch.videos).unwrap();
     let codes: Vec<&Code> = codes.iter().collect();
-    let found = find(corpus, &batch.queries, &codes, &Ask { videos: 2, moments: 9, first_stage: None }).unwrap();
-    for (query, found) in found.iter().enumerate() {
-        assert_eq!((found.videos[0].video, found.moments[0].video), (query, query));
+    for (query, answers) in corpus.search(&batch.queries, &codes).unwrap().iter().enumerate() {
+        assert_eq!((best_video(answers), best_moment(answers)), (query, query));
     }
 }
 

@@ -3,11 +3,11 @@
 use candle_core::{DType, Tensor};
 use candle_nn::VarBuilder;
 
+use super::Form;
 use super::losses::{hard_terms, reliable};
-use super::{Form, sampling_probabilities};
 use crate::check::{Fixture, Trace};
 use crate::layers::{cosines, spans_of, video_of_sentences};
-use crate::losses::{MutualMatching, Pairs};
+use crate::losses::{MutualMatching, Pairs, sampling_probabilities};
 use crate::{Negatives, Result};
 
 /// The fixture covers the losses; the network is MMN's and checked there.

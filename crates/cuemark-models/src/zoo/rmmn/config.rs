@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Sampling;
 use crate::layers::{MatchingEncoderSize, TextTraining};
-use crate::losses::{MutualMatching, ScaledIou};
+use crate::losses::{MutualMatching, Sampling, ScaledIou};
 
 /// Settings, read from `[model]` in a run file.
 #[derive(Debug, Clone, Serialize, Deserialize)]

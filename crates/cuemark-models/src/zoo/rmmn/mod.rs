@@ -9,7 +9,6 @@
 mod check;
 mod config;
 mod losses;
-mod sampling;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +24,6 @@ use crate::{
 };
 
 pub use config::{Form, RmmnConfig};
-pub use sampling::{Sampling, sampling_probabilities};
 
 /// What registers the model.
 pub static CARD: ModelCard = ModelCard {

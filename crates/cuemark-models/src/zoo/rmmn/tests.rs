@@ -7,6 +7,7 @@ use cuemark_tensor::{Device, Params};
 
 use super::*;
 use crate::Negatives;
+use crate::losses::{Sampling, sampling_probabilities};
 use crate::testing::{TOY, assert_learnt_by_heart, best_overlaps};
 
 fn config() -> RmmnConfig {

@@ -111,7 +111,6 @@ impl TaskWeave {
     ///
     /// # Errors
     /// When a parameter is missing or misshaped.
-    #[allow(clippy::needless_pass_by_value)] // candle's constructors take the builder by value, and so do ours
     pub fn new(config: &TaskWeaveConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
         let (hidden, plan) = (config.network.hidden, LayerPlan::of(&config.network, Activation::Prelu));
         let inner = vb.pp("transformer");

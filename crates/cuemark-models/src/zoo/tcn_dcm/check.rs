@@ -36,7 +36,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let pass = Pass::answering();
     let forward = net.forward(&visual, &words, &lengths, &pass)?;
     let other = net.forward(&fixture.input("visual_negative")?, &words, &lengths, &pass)?;
-    let ious = net.map.from_square(&fixture.input("map_gt")?.unsqueeze(1)?)?.squeeze(2)?;
+    let ious = net.map.cells_of_square(&fixture.input("map_gt")?.unsqueeze(1)?)?.squeeze(2)?;
     let parts = net.parts(&forward, &ious, Some(&other))?;
 
     let mut trace = Trace::new();

@@ -48,7 +48,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let texts = Texts { tokens: &tokens, lengths: &lengths, video: &video, phrases: Some(&phrases) };
     let pass = Pass::answering(); // the fixture has inference statistics in its losses too
     let forward = net.forward(&visual, &texts, &pass)?;
-    let ious = map.from_square(&fixture.input("iou2d")?.unsqueeze(1)?)?.squeeze(2)?;
+    let ious = map.cells_of_square(&fixture.input("iou2d")?.unsqueeze(1)?)?.squeeze(2)?;
     let all = Trm::matching(&forward)?;
     let matching = cells_of(&all, &one_video_each(&video, visual.dim(0)?, visual.device())?)?;
     let scores = MatchingEncoder::scores(&matching, &forward.logits, config.power)?;

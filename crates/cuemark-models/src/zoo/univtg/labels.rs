@@ -81,7 +81,6 @@ impl Truth {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use super::*;
 

@@ -72,7 +72,6 @@ pub(super) fn walk(centres: &Tensor, clips: &Tensor, mask: Option<&Tensor>, endi
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_core::Rng;
     use cuemark_tensor::Device;

@@ -6,7 +6,7 @@ use cuemark_tensor::Pass;
 
 use super::{Xml, XmlConfig, span_loss};
 use crate::check::{Fixture, Trace};
-use crate::layers::{CurveModel as _, PairLimits, SimilarityCurve};
+use crate::layers::{PairLimits, SimilarityCurve};
 use crate::losses::{Comparison, DrawnNegatives};
 use crate::{Code, Given, Result};
 

@@ -21,13 +21,14 @@ use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{cosine, mask_out};
 
 use crate::layers::{
-    CurveModel, CurveRules, Heads, InputProjection, LayerNorm, Linear, NOT_THERE, Positions, SelfAttention,
-    SimilarityCurve, StreamClips, WordPooling, bert_linear, clip_endpoints, fit_steps, of_stream, pair_bias,
+    CurveRules, Heads, InputProjection, LayerNorm, Linear, NOT_THERE, Positions, SelfAttention, SimilarityCurve,
+    StreamQuery, WordPooling, bert_linear, clip_endpoints, fit_steps, of_stream, pair_bias, stream_moments,
+    unit_queries,
 };
 use crate::losses::index_entropy;
 use crate::{
-    Batch, BiEncoder, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, QueryBatch,
-    Result, Supervision, Task, VideoBatch, fill_settings, read_settings,
+    Answer, Batch, BiEncoder, Code, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError,
+    Moments, Proposal, QueryBatch, Result, Supervision, Task, VideoBatch, fill_settings, read_settings,
 };
 
 pub use config::XmlConfig;
@@ -215,26 +216,59 @@ impl Xml {
     }
 }
 
-impl CurveModel for Xml {
-    fn curve(&self) -> &SimilarityCurve {
-        &self.curve
-    }
-
+impl Xml {
     fn rules(&self) -> CurveRules {
         CurveRules { pairs: self.config.pairs, end_clip: self.config.end_clip, sharpness: self.config.sharpness }
     }
 
+    /// A vector per stream, `[queries, streams, hidden]`.
     fn query_vectors(&self, queries: &QueryBatch) -> Result<Tensor> {
         Ok(self.queries(&queries.words, &queries.mask, &Pass::answering())?.1)
     }
 
+    /// The vector of one stream that the curve is made with, `[queries, hidden]`.
     fn curve_query(&self, vectors: &Tensor, stream: usize) -> Result<Tensor> {
         Ok(self.streams[stream].query.forward(&of_stream(vectors, stream)?)?)
     }
 
-    fn stream_clips(&self, videos: &VideoBatch) -> Result<StreamClips> {
+    /// What queries ask of every stream.
+    fn stream_queries(&self, vectors: &Tensor) -> Result<Vec<StreamQuery>> {
+        StreamQuery::of_streams(vectors, |stream| self.curve_query(vectors, stream))
+    }
+}
+
+impl Corpus for Xml {
+    fn encode(&self, videos: &VideoBatch) -> Result<Vec<Code>> {
         let Context { first, second, .. } = self.context_of(videos, &Pass::answering())?;
-        Ok(StreamClips { whole: first, curve: second, lengths: self.lengths(videos) })
+        Ok(self.curve.encode(&first, &second, &self.lengths(videos))?)
+    }
+
+    fn score_videos(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Option<Vec<Vec<f32>>>> {
+        let asked = self.stream_queries(&self.query_vectors(queries)?)?;
+        Ok(Some(SimilarityCurve::score_videos(&asked, videos)?))
+    }
+
+    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<Answer>>> {
+        let asked = self.stream_queries(&self.query_vectors(queries)?)?;
+        let scores = SimilarityCurve::score_videos(&asked, videos)?;
+        Ok(self.curve.search(&asked, videos, &scores, &self.rules())?)
+    }
+
+    fn search_after(&self, queries: &QueryBatch, videos: &[&Code], first: &[Vec<f32>]) -> Result<Vec<Vec<Answer>>> {
+        let asked = self.stream_queries(&self.query_vectors(queries)?)?;
+        Ok(self.curve.search(&asked, videos, first, &self.rules())?)
+    }
+}
+
+/// Moments are windows of 1, 2, 4, … clips; products of unit vectors are the mean of the streams' cosines.
+impl BiEncoder for Xml {
+    fn embed_moments(&self, videos: &VideoBatch) -> Result<Vec<Moments>> {
+        let first = self.context_of(videos, &Pass::answering())?.first;
+        Ok(stream_moments(&first, &self.lengths(videos))?)
+    }
+
+    fn embed_queries(&self, queries: &QueryBatch) -> Result<Tensor> {
+        Ok(unit_queries(&self.query_vectors(queries)?)?)
     }
 }
 

@@ -112,9 +112,11 @@ pub struct AskedBy {
     pub names: String,
 }
 
-/// How somebody is asked.
-#[derive(Debug, Clone, Copy)]
+/// Who is asked, and how.
+#[derive(Clone, Copy)]
 pub struct Asking<'a> {
+    /// Who rewrites.
+    pub rewriter: &'a dyn Rewriter,
     /// What it is told, with `{sentence}` in it.
     pub prompt: &'a str,
     /// Questions that are open at a time, at most.
@@ -152,14 +154,13 @@ pub fn rewrite(
     Ok(Rewrites::sorted(all))
 }
 
-/// Has `rewriter` take the names out of every query, asks again with the fault named where a check fails, and sorts what came of it.
+/// Has [`Asking::rewriter`] take the names out of every query, asks again with the fault named where a check fails, and sorts what came of it.
 ///
 /// # Errors
 /// When the rewriter or who looks for names cannot be asked at all, answers cannot be kept, the prompt has no place for the sentence,
 /// or the work was stopped: everything answered so far is kept.
 pub fn rewrite_by(
     queries: &[Truth],
-    rewriter: &dyn Rewriter,
     names: &dyn NameRecogniser,
     compare: &Compare<'_>,
     settings: &RewriteSettings,
@@ -193,7 +194,7 @@ pub fn rewrite_by(
                 prompt: asking.prompt,
             })
             .collect();
-        let answers = ask::ask_all(rewriter, &questions, asking.parallel, asking.kept, progress)?;
+        let answers = ask::ask_all(asking.rewriter, &questions, asking.parallel, asking.kept, progress)?;
         let mut answered = Vec::new();
         for (rewrite, answer) in open.iter_mut().zip(answers) {
             rewrite.attempts = attempt;
@@ -209,7 +210,7 @@ pub fn rewrite_by(
         check(&mut answered, names, compare, settings)?;
     }
     let prompt = Sha256::digest(asking.prompt.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-    let asked = AskedBy { rewriter: rewriter.name(), prompt, temperatures: TEMPERATURES, names: names.name() };
+    let asked = AskedBy { rewriter: asking.rewriter.name(), prompt, temperatures: TEMPERATURES, names: names.name() };
     Ok(Rewrites { asked: Some(asked), ..Rewrites::sorted(all) })
 }
 

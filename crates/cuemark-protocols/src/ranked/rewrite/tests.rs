@@ -71,8 +71,8 @@ fn with_program(program: &Program, attempts: usize) -> Rewrites {
     let settings = RewriteSettings { attempts, ..RewriteSettings::default() };
     let queries = [query("0", "the dog sees Blorp")];
     let kept = KeptAnswers::nowhere();
-    let asking = Asking { prompt: PROMPT, parallel: 2, kept: &kept };
-    rewrite_by(&queries, program, &names, &alike, &settings, &asking, &Progress::new()).unwrap()
+    let asking = Asking { rewriter: program, prompt: PROMPT, parallel: 2, kept: &kept };
+    rewrite_by(&queries, &names, &alike, &settings, &asking, &Progress::new()).unwrap()
 }
 
 #[test]
@@ -82,11 +82,11 @@ fn the_program_is_asked_about_every_query_also_one_that_needs_nothing() {
     done"#;
     let queries = [query("0", "the dog sees Blorp"), query("1", "the dog barks")];
     let kept = KeptAnswers::nowhere();
-    let asking = Asking { prompt: PROMPT, parallel: 2, kept: &kept };
     let program = program(script, Duration::from_secs(20));
+    let asking = Asking { rewriter: &program, prompt: PROMPT, parallel: 2, kept: &kept };
     let settings = RewriteSettings::default();
     let names = NameList::new(["Blorp"]);
-    let done = rewrite_by(&queries, &program, &names, &alike, &settings, &asking, &Progress::new()).unwrap();
+    let done = rewrite_by(&queries, &names, &alike, &settings, &asking, &Progress::new()).unwrap();
     let rewritten: Vec<&str> = done.accepted.iter().map(|rewrite| rewrite.rewritten.as_str()).collect();
     assert_eq!(rewritten, ["the dog sees a man", "a dog barks"]);
     assert!(done.accepted.iter().all(|rewrite| (rewrite.attempts, rewrite.temperature) == (1, Some(0.0))));
@@ -120,9 +120,9 @@ fn an_answer_about_another_query_is_not_taken() {
 fn a_program_that_does_not_exist_is_an_error() {
     let missing = Program { command: vec!["/no/such/rewriter".to_owned()], timeout: Duration::from_secs(1) };
     let (queries, kept) = ([query("0", "x")], KeptAnswers::nowhere());
-    let asking = Asking { prompt: PROMPT, parallel: 2, kept: &kept };
+    let asking = Asking { rewriter: &missing, prompt: PROMPT, parallel: 2, kept: &kept };
     let (names, settings) = (NameList::embedded(), RewriteSettings::default());
-    let result = rewrite_by(&queries, &missing, names, &alike, &settings, &asking, &Progress::new());
+    let result = rewrite_by(&queries, names, &alike, &settings, &asking, &Progress::new());
     assert!(result.unwrap_err().to_string().starts_with("`/no/such/rewriter`: "));
 }
 

@@ -7,9 +7,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::Result;
-use crate::baselines::{
-    Answers, BASELINES, Baseline, BaselineCard, FirstVerb, QueryCredits, Training, credits_of_first,
-};
+use crate::baselines::{Answers, BASELINES, Baseline, BaselineCard, QueryCredits, Training, VerbOf, credits_of_first};
 
 /// Overlaps that make a hit.
 const THRESHOLDS: [f64; 2] = [0.5, 0.7];
@@ -67,7 +65,7 @@ pub struct BiasGap {
 pub(super) fn score_baselines(
     splits: &[Split],
     train: &[Truth],
-    first_verb: FirstVerb<'_>,
+    first_verb: VerbOf<'_>,
     seed: u64,
     progress: &Progress,
 ) -> Result<(Vec<BaselineScores>, Vec<BiasGap>)> {

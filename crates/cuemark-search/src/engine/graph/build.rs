@@ -1,4 +1,8 @@
-//! Putting moments into a graph, on all threads.
+//! Putting moments into a graph (HNSW's insertion), on all threads.
+//!
+//! Threads share the graph as it grows. No thread ever holds two locks, so none waits in a ring; a moment that is being put in
+//! may see a neighbour's links as they were a moment ago, which makes the graph another one and hardly a worse one. That is why
+//! two graphs of one log differ in a few links, and why nothing that must be exact is read off a graph.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -6,11 +10,11 @@ use cuemark_core::{Progress, Rng, Stopped};
 use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 
-use super::search::{Scored, Scratch, Scratches, descend, walk};
+use super::search::{Scored, Scratch, Scratches, Terrain, descend, walk};
 use super::{BUILD_EXPANSION, GROUND_LINKS, LEVELS, LINKS, View, eight_bits, product};
 use crate::engine::snapshot::Snapshot;
 
-/// Levels are drawn from this; the same log gives the same levels.
+/// Levels are drawn from this; the same log gives the same levels, so that two graphs of it differ as little as can be.
 const SEED: u64 = 0x6d6f_6d65_6e74;
 /// Moments between two words about progress.
 const CHUNK: usize = 8192;
@@ -20,14 +24,16 @@ pub(super) struct Builder {
     width: usize,
     rows: Vec<u32>,
     vectors: Vec<i8>,
+    // A lock for each moment: one for all would put threads in a queue, and a list of links is written in no time.
     ground: Vec<Mutex<Links<GROUND_LINKS>>>,
-    /// Links above the ground, lowest level first.
+    /// Links above the ground, lowest level first. One moment in sixteen has any.
     upper: Vec<Box<[Mutex<Links<LINKS>>]>>,
     entry: RwLock<Option<(u32, usize)>>,
     rng: Rng,
 }
 
 /// At most `N` links.
+// An array, not a vector: it is copied out from under its lock, which a heap would make slow.
 #[derive(Debug, Clone, Copy)]
 struct Links<const N: usize> {
     count: u32,
@@ -96,6 +102,7 @@ impl Builder {
             rng: Rng::stream(SEED, "levels"),
         };
         let Some(view) = earlier else { return builder };
+        // From the beginning of the stream the new moments would be given the levels of the oldest ones again.
         builder.rng = Rng::stream(SEED ^ view.rows.len() as u64, "levels");
         builder.rows = view.rows.to_vec();
         builder.vectors = view.vectors.to_vec();
@@ -110,6 +117,7 @@ impl Builder {
         for (moment, end) in ends.into_iter().enumerate() {
             let at = view.upper_at.get(moment).copied().unwrap_or(u32::MAX);
             let levels = if at == u32::MAX { 0 } else { end.saturating_sub(at as usize).min(LEVELS) };
+            // The earlier graph is a file: a link that leads outside it is damage, and is left out.
             let known = |link: &u32| (*link as usize) < view.rows.len();
             let mut ground = Links::default();
             ground.set(view.links(moment as u32, 0).iter().copied().filter(known));
@@ -143,11 +151,14 @@ impl Builder {
             || vec![0f32; width],
             |full, (eight, row)| eight_bits(snapshot.vector(*row as usize), scale, full, eight),
         );
+        // Before any thread begins, so that levels depend on the log and not on who was first; and so that the vectors of links
+        // do not grow while others read them.
         for _ in 0..added {
             self.ground.push(Mutex::default());
             let level = self.draw_level();
             self.upper.push((0..level).map(|_| Mutex::default()).collect());
         }
+        // The first moment of all has nobody to be linked to: it is where the others begin to look.
         let mut begin = start;
         if added > 0 && self.entry.read().unwrap_or_else(PoisonError::into_inner).is_none() {
             self.entry = RwLock::new(Some((start as u32, self.upper[start].len())));
@@ -166,7 +177,10 @@ impl Builder {
         Ok(())
     }
 
+    /// Level 0 for most, 1 for one in `LINKS`, 2 for one in `LINKS`² (the paper's `mL` = 1 / ln M): each level is a sample of
+    /// the one below, thin enough that its links span what many links below do.
     fn draw_level(&mut self) -> usize {
+        // Uniform is never 1, so this is never 0, whose logarithm has no end.
         let draw = 1.0 - self.rng.uniform();
         ((-draw.ln() / (LINKS as f64).ln()) as usize).min(LEVELS - 1)
     }
@@ -188,7 +202,7 @@ impl Builder {
         Some(levels.get(level - 1)?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts one moment in.
+    /// Puts one moment in (the paper's algorithm 1).
     #[inline(always)]
     fn put(&self, moment: u32, scratch: &mut Scratch) {
         let level = self.upper[moment as usize].len();
@@ -196,11 +210,14 @@ impl Builder {
         let Some((entry, top)) = entry else { return };
         let query = self.vector(moment);
         let mut at = Scored::new(product(query, self.vector(entry)), entry);
+        // Above its own level it is only passing through: the nearest moment there is where the next level begins.
         for above in (level + 1..=top).rev() {
+            // A copy: the lock is gone before the first product.
             let links = |moment: u32| self.upper(moment, above).map_or_else(Links::default, |links| *links);
             at = descend(query, at, links, |moment| self.vector(moment));
         }
         let mut entries = vec![at];
+        // On its own levels it looks widely, since what it is linked to now is how it will be found later.
         for here in (0..=level.min(top)).rev() {
             scratch.begin(self.rows.len());
             let for_each_link = |moment: u32, each: &mut dyn FnMut(u32)| {
@@ -211,9 +228,12 @@ impl Builder {
                     links.as_ref().iter().for_each(|link| each(*link));
                 }
             };
+            // Another thread may have met it one level up and linked to it already.
             let not_itself = |other: u32| other != moment;
-            walk(query, &entries, BUILD_EXPANSION, scratch, for_each_link, |moment| self.vector(moment), not_itself);
+            let terrain = Terrain { for_each_link, vector: |moment| self.vector(moment) };
+            walk(query, &entries, BUILD_EXPANSION, scratch, terrain, not_itself);
             entries = scratch.take_best();
+            // `LINKS` on the ground too, where there is room for twice as many: the rest is for those who come later and link back.
             let chosen = self.choose(&entries, LINKS);
             if here == 0 {
                 self.ground(moment).set(chosen.iter().map(|scored| scored.moment()));
@@ -228,8 +248,10 @@ impl Builder {
                 }
             }
         }
+        // Last: as the entry it is where others begin, and before it was linked they would have got nowhere from it.
         if level > top {
             let mut entry = self.entry.write().unwrap_or_else(PoisonError::into_inner);
+            // Asked again under the lock: another thread may have put in a higher one since.
             if entry.is_none_or(|(_, top)| level > top) {
                 *entry = Some((moment, level));
             }
@@ -237,6 +259,7 @@ impl Builder {
     }
 
     /// Adds a link from `from` to `to`, dropping the least useful one when there are too many.
+    // Without links back nobody would find the newcomer: those who were there before do not know it.
     #[inline(always)]
     fn link_back<const N: usize>(&self, links: &mut Links<N>, from: u32, to: u32) {
         if links.as_ref().contains(&to) {
@@ -261,6 +284,9 @@ impl Builder {
     }
 
     /// Of candidates, best first, those that are nearer to the moment than to any chosen before (the paper's algorithm 4).
+    // The nearest alone would all lie in one cluster and a search could not leave it: whoever can be reached through a chosen
+    // neighbour gives his place to one that lies another way. Copies of one moment are as near to each other as can be, and so
+    // only one of them is linked to.
     #[inline(always)]
     fn choose(&self, candidates: &[Scored], most: usize) -> Vec<Scored> {
         let mut chosen: Vec<Scored> = Vec::with_capacity(most);

@@ -24,15 +24,16 @@ use super::disk::Disk;
 use super::snapshot::{Snapshot, widen};
 use crate::Result;
 
-/// Links of a moment above the ground level.
+/// Links of a moment above the ground level (HNSW's `M`).
 const LINKS: usize = 16;
-/// Links of a moment on the ground level.
+/// Links of a moment on the ground level (HNSW's `Mmax0`): twice as many, since every search ends there and recall hangs on it.
 const GROUND_LINKS: usize = 2 * LINKS;
-/// Candidates kept while a moment is put in.
+/// Candidates kept while a moment is put in (HNSW's `efConstruction`).
 const BUILD_EXPANSION: usize = 96;
 /// Levels at most: enough for more moments than a log can number.
 const LEVELS: usize = 12;
-/// Moments whose largest number sets the scale of the eight bits.
+/// Moments whose largest number sets the scale of the eight bits. A larger one elsewhere is clamped, which costs little: what the
+/// graph proposes is scored again.
 const SCALE_SAMPLE: usize = 4096;
 
 /// A graph that can be searched. Safe to share between threads.
@@ -62,6 +63,8 @@ impl Graph {
         earlier: Option<&Graph>,
         progress: &Progress,
     ) -> Result<()> {
+        // One scale for the whole graph, that of the moments which are in eight bits already: products by two scales would not
+        // compare.
         let scale = earlier.map_or_else(|| scale(snapshot), |earlier| earlier.file.scale);
         let first = earlier.map_or(0, |earlier| earlier.file.rows);
         let mut builder = build::Builder::new(snapshot.width(), earlier.map(|earlier| earlier.map.view()));
@@ -69,7 +72,7 @@ impl Graph {
         file::write(disk, folder, &builder.finish(), snapshot, scale)
     }
 
-    /// The `expansion` moments that look nearest, by the eight-bit numbers, best first.
+    /// The `expansion` (HNSW's `ef`) moments that look nearest, by the eight-bit numbers, best first.
     pub(crate) fn nearest(&self, query: &[f32], expansion: usize, admits: impl Fn(usize) -> bool) -> Vec<usize> {
         // The query is scaled by itself: only the order of products counts.
         let largest = query.iter().fold(0f32, |largest, x| largest.max(x.abs())).max(f32::MIN_POSITIVE);
@@ -124,6 +127,7 @@ impl<'a> View<'a> {
         };
         let first = place * stride;
         let Some(slot) = array.get(first..first + stride) else { return &[] };
+        // The count comes from a file: a wrong one must not reach into the neighbour's links.
         slot.get(1..1 + (slot[0] as usize).min(stride - 1)).unwrap_or_default()
     }
 }
@@ -131,6 +135,7 @@ impl<'a> View<'a> {
 /// The product of two eight-bit vectors.
 #[inline(always)]
 fn product(a: &[i8], b: &[i8]) -> i32 {
+    // Slices of one length: without that the compiler checks bounds at every number and does not vectorise the sum.
     let len = a.len().min(b.len());
     let (a, b) = (&a[..len], &b[..len]);
     let mut sum = 0i32;

@@ -9,6 +9,8 @@ use pulp::{Arch, NullaryFnOnce};
 use super::{View, product};
 
 /// A moment with its score, ordered by score; among equal scores the smaller number is the better.
+// One integer, the score above the number turned round: the heaps of a walk do little but compare, and this is one comparison.
+// That ties are decided makes the same query give the same answers on every run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Scored(i64);
 
@@ -32,7 +34,8 @@ impl Scored {
 /// What one search needs and the next can use again.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    /// The last search that met each moment.
+    /// The last search that met each moment (HNSW's visited set).
+    // Numbers instead of marks: to wipe a mark per moment would cost more than a search, which meets a few thousand of millions.
     met: Vec<u32>,
     search: u32,
     open: BinaryHeap<Scored>,
@@ -46,6 +49,7 @@ impl Scratch {
             self.met.resize(moments, 0);
         }
         self.search = self.search.wrapping_add(1);
+        // After four billion searches the numbers begin again, and one of an old search would pass for this one's.
         if self.search == 0 {
             self.met.fill(0);
             self.search = 1;
@@ -62,6 +66,7 @@ impl Scratch {
                 *met = self.search;
                 true
             }
+            // Met before; or a link of a damaged file that leads nowhere.
             _ => false,
         }
     }
@@ -75,6 +80,8 @@ impl Scratch {
 }
 
 /// Scratches that nobody is using.
+// A scratch is four bytes for every moment: made anew for each query it would cost more than the walk. There are as many as
+// searches ever ran at once.
 #[derive(Debug, Default)]
 pub(super) struct Scratches(Mutex<Vec<Scratch>>);
 
@@ -88,7 +95,7 @@ impl Scratches {
     }
 }
 
-/// The log's numbers of the `expansion` admitted moments that look nearest, best first.
+/// The log's numbers of the `expansion` (HNSW's `ef`) admitted moments that look nearest, best first.
 pub(super) fn nearest(
     view: View,
     query: &[i8],
@@ -127,19 +134,18 @@ impl<A: Fn(u32) -> bool> NullaryFnOnce for Search<'_, A> {
             at = descend(query, at, |moment| view.links(moment, level), |moment| view.vector(moment));
         }
         scratch.begin(view.rows.len());
-        walk(
-            query,
-            &[at],
-            expansion.max(1),
-            scratch,
-            |moment, each: &mut dyn FnMut(u32)| view.links(moment, 0).iter().for_each(|link| each(*link)),
-            |moment| view.vector(moment),
-            admits,
-        );
+        let terrain = Terrain {
+            for_each_link: |moment, each: &mut dyn FnMut(u32)| {
+                view.links(moment, 0).iter().for_each(|link| each(*link));
+            },
+            vector: |moment| view.vector(moment),
+        };
+        walk(query, &[at], expansion.max(1), scratch, terrain, admits);
     }
 }
 
-/// Goes to a better neighbour for as long as there is one.
+/// Goes to a better neighbour for as long as there is one (greedy search with `ef` = 1).
+// The upper levels are there to get near quickly, so one way is enough: what it misses, the wide walk on the ground finds.
 #[inline(always)]
 pub(super) fn descend<'a, L: AsRef<[u32]>>(
     query: &[i8],
@@ -159,17 +165,24 @@ pub(super) fn descend<'a, L: AsRef<[u32]>>(
     }
 }
 
-/// Best first from `entries`, keeping the `expansion` best that `admits` lets through in `scratch.best`.
+/// What a walk goes over: who is linked to whom on its level, and where everybody lies.
+pub(super) struct Terrain<L, V> {
+    pub(super) for_each_link: L,
+    pub(super) vector: V,
+}
+
+/// Best first from `entries`, keeping the `expansion` best that `admits` lets through in `scratch.best` (the paper's
+/// algorithm 2).
 #[inline(always)]
 pub(super) fn walk<'a>(
     query: &[i8],
     entries: &[Scored],
     expansion: usize,
     scratch: &mut Scratch,
-    for_each_link: impl Fn(u32, &mut dyn FnMut(u32)),
-    vector: impl Fn(u32) -> &'a [i8],
+    terrain: Terrain<impl Fn(u32, &mut dyn FnMut(u32)), impl Fn(u32) -> &'a [i8]>,
     admits: impl Fn(u32) -> bool,
 ) {
+    let Terrain { for_each_link, vector } = terrain;
     for entry in entries {
         if scratch.meets(entry.moment()) {
             scratch.open.push(*entry);
@@ -181,9 +194,12 @@ pub(super) fn walk<'a>(
     let mut neighbours = [0u32; super::GROUND_LINKS];
     while let Some(at) = scratch.open.pop() {
         let worst = scratch.best.peek().map(|Reverse(worst)| *worst);
+        // Everything still open is worse than this one: neighbours of what is worse than all that is kept are seldom better.
         if scratch.best.len() >= expansion && worst.is_some_and(|worst| at < worst) {
             break;
         }
+        // First the new ones, then their products: while a graph is built the links stand under a lock, which is not held while
+        // anything is computed. Room comes before `meets`, so that what finds none is not taken for met.
         let mut count = 0;
         for_each_link(at.moment(), &mut |link| {
             if count < neighbours.len() && scratch.meets(link) {
@@ -195,6 +211,7 @@ pub(super) fn walk<'a>(
             let scored = Scored::new(product(query, vector(*link)), *link);
             let worst = scratch.best.peek().map(|Reverse(worst)| *worst);
             if scratch.best.len() < expansion || worst.is_none_or(|worst| scored > worst) {
+                // Whoever a filter refuses is walked over all the same: the moments it admits may be linked through it alone.
                 scratch.open.push(scored);
                 if admits(*link) {
                     scratch.best.push(Reverse(scored));

@@ -31,7 +31,7 @@ use schema::Description;
 use wire::Wire;
 
 use super::{
-    CollectionLayout, Compacted, Engine, EngineUrl, Fault, Hit, Moment, Nearest, Settling, Status, VectorIndex,
+    CollectionLayout, Compacted, Engine, EngineUrl, Fault, Hit, IndexedMoment, Nearest, Settling, Status, VectorIndex,
 };
 use crate::{Embedding, Manifest, Result, SearchError, VideoEntry, VideoState, dot};
 
@@ -198,7 +198,7 @@ impl Engine for Milvus {
         Ok(self.row(id)?.map(|row| row.entry.clone()))
     }
 
-    fn put(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<()> {
+    fn put(&self, entry: &VideoEntry, moments: &[IndexedMoment]) -> Result<()> {
         let expected = self.width;
         if let Some(wrong) = moments.iter().find(|moment| moment.embedding.width() != expected) {
             return Err(SearchError::Width { expected, found: wrong.embedding.width() });
@@ -265,13 +265,13 @@ impl Engine for Milvus {
         self.find(query, ask)
     }
 
-    fn moments(&self, id: &VideoId) -> Result<Option<Vec<Moment>>> {
+    fn moments(&self, id: &VideoId) -> Result<Option<Vec<IndexedMoment>>> {
         let Some(row) = self.row(id)? else { return Ok(None) };
         let stored = self.stored(&row)?;
         let rows = stored.numbers.chunks_exact(self.width.max(1));
         let moment = |(span, numbers): (&Span, &[f32])| {
             // A moment without direction was never put.
-            Embedding::unit(numbers.to_vec()).map(|embedding| Moment { span: *span, embedding })
+            Embedding::unit(numbers.to_vec()).map(|embedding| IndexedMoment { span: *span, embedding })
         };
         Ok(Some(stored.spans.iter().zip(rows).filter_map(moment).collect()))
     }

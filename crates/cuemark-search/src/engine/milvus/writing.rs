@@ -13,7 +13,7 @@ use super::expression::quoted;
 use super::schema::{LONGEST_ENTRY, LONGEST_NAME, UNUSED};
 use super::wire::Failure;
 use super::{EMBEDDING, Milvus};
-use crate::engine::Moment;
+use crate::engine::IndexedMoment;
 use crate::{Result, SearchError, VideoEntry, VideoState};
 
 /// Bytes of moments that travel together.
@@ -21,7 +21,7 @@ const BATCH: usize = 4 << 20;
 
 impl Milvus {
     /// Puts a video in: its moments first, then the row of the catalogue that makes them count, then away with older ones.
-    pub(super) fn put_video(&self, entry: &VideoEntry, moments: &[Moment]) -> Result<()> {
+    pub(super) fn put_video(&self, entry: &VideoEntry, moments: &[IndexedMoment]) -> Result<()> {
         let text = serde_json::to_string(entry).unwrap_or_default();
         if entry.id.as_str().len() > LONGEST_NAME || text.len() > LONGEST_ENTRY {
             return Err(SearchError::Question {
@@ -55,7 +55,7 @@ impl Milvus {
         Ok(())
     }
 
-    fn insert_moments(&self, entry: &VideoEntry, moments: &[Moment], put: i64) -> Result<(), Failure> {
+    fn insert_moments(&self, entry: &VideoEntry, moments: &[IndexedMoment], put: i64) -> Result<(), Failure> {
         let rows = (BATCH / (4 * self.width).max(1)).max(1);
         let tags = serde_json::to_vec(&serde_json::json!({ "tags": entry.tags })).unwrap_or_default();
         for (batch, moments) in moments.chunks(rows).enumerate() {
