@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: both sides of a ratio measured in one run, on this machine.
 
+mod arena;
 mod encode;
 mod eval;
 mod inputs;
@@ -10,6 +11,7 @@ mod report;
 mod search;
 mod spread;
 mod steps;
+mod text;
 mod train;
 mod zoo;
 
@@ -62,6 +64,11 @@ pub(crate) const BENCHES: &[Bench] = &[
         name: "search",
         about: "a million moments of world videos against hnswlib: recall, queries a second, memory, build",
         run: search::run,
+    },
+    Bench {
+        name: "text",
+        about: "MMN with DistilBERT fine-tuned: a training step and one query against PyTorch at the published size",
+        run: text::run,
     },
     Bench {
         name: "train",
