@@ -3,6 +3,7 @@
 mod arena;
 mod encode;
 mod eval;
+mod features;
 mod inputs;
 mod joint;
 mod protocols;
@@ -39,6 +40,11 @@ pub(crate) const BENCHES: &[Bench] = &[
         name: "eval",
         about: "scoring against the field's Python evaluators, growth up to a million queries, cost of intervals",
         run: eval::run,
+    },
+    Bench {
+        name: "features",
+        about: "HDF5 files in every layout of h5py's, read by the library of the default program and by h5py",
+        run: features::run,
     },
     Bench {
         name: "joint",
