@@ -47,9 +47,9 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
         python::run(script("make").arg(case).arg(&file))?;
         let (mut peer, mut mine) = (Spread::default(), Spread::default());
         for _ in 0..options.repeat {
-            let read = read(Command::new(&ours).arg(&file).arg(TIMES.to_string()), &folder, &mut mine)?;
-            let theirs = self::read(script("read").arg(&file).arg(TIMES.to_string()), &folder, &mut peer)?;
-            agree(&theirs, &read).with_context(|| case)?;
+            let found = read(Command::new(&ours).arg(&file).arg(TIMES.to_string()), &folder, &mut mine)?;
+            let theirs = read(script("read").arg(&file).arg(TIMES.to_string()), &folder, &mut peer)?;
+            agree(&theirs, &found).with_context(|| case)?;
         }
         let bytes = std::fs::metadata(&file)?.len();
         std::fs::remove_file(&file)?;
