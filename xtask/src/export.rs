@@ -47,7 +47,7 @@ pub(crate) fn run(_: &[&str]) -> Result<bool> {
     cuemark(&["models", "export", text(&run)?, "--to", "pytorch", "--out", text(&export)?])?;
     cuemark(&["predict", text(&run)?, "--split", SPLIT, "--out", text(&answers)?])?;
     let mut reader = Command::new(python::interpreter(&[python::NUMPY, python::TORCH])?);
-    reader.arg(python::peer("tan2d_reader.py")).arg(export).arg(world.join("features")).arg("motion").arg(words);
+    reader.arg(python::peer("tan2d_reader.py")).arg(export).arg(world.join("features-motion")).arg("visual").arg(words);
     reader.arg(world.join("splits").join(format!("{SPLIT}.jsonl"))).arg(answers).args(CLIPS);
     Ok(watch(&mut reader)?.ok)
 }
