@@ -6,6 +6,7 @@ mod axe;
 mod bench;
 mod bias_study;
 mod dist;
+mod export;
 mod kills;
 #[cfg(test)]
 mod links;

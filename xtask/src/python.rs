@@ -32,6 +32,8 @@ pub(crate) const MILVUS: Package = Package { import: "milvus", name: "milvus==2.
 pub(crate) const SETUPTOOLS: Package = Package { import: "pkg_resources", name: "setuptools<81" };
 /// Tensors, networks and optimisers.
 pub(crate) const TORCH: Package = Package { import: "torch", name: "torch" };
+/// HDF5 files.
+pub(crate) const H5PY: Package = Package { import: "h5py", name: "h5py" };
 /// Video decoding.
 pub(crate) const PYAV: Package = Package { import: "av", name: "av" };
 

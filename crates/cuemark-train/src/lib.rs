@@ -25,6 +25,8 @@ mod query_features;
 mod run_file;
 mod run_folder;
 mod schedule;
+#[cfg(test)]
+mod side_by_side;
 mod splits;
 mod text;
 mod text_config;
