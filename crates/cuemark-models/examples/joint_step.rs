@@ -19,6 +19,10 @@ use cuemark_models::{
 use cuemark_tensor::optim::{Adam, AdamConfig, WeightDecay, clip_factor, gradient_norm};
 use cuemark_tensor::{Params, Pass, Precision};
 
+/// As the program people run has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// SlowFast and CLIP side by side, CLIP's token states, clips of two seconds in 150 seconds, and the most tokens.
 const VISUAL: usize = 2304 + 512;
 const WORD: usize = 512;
