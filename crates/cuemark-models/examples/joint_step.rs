@@ -20,6 +20,10 @@ use cuemark_tensor::optim::{Adam, AdamConfig, WeightDecay, clip_factor, gradient
 use cuemark_tensor::{Params, Pass, Precision};
 use measure::{Seconds, number, told, write_start};
 
+/// As the program people run has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// SlowFast and CLIP side by side, CLIP's token states, clips of two seconds in 150 seconds, and the most tokens.
 const VISUAL: usize = 2304 + 512;
 const WORD: usize = 512;

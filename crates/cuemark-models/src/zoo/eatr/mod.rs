@@ -177,7 +177,7 @@ impl Eatr {
                 wanted.push(events[*event]);
             }
         }
-        let of_events = distances(&forward.events, rows, &wanted)?;
+        let of_events = distances(&forward.events, &rows, &wanted)?;
         let weights = &self.config.weights;
         let weighted = ((&of_events[0] * weights.span)? + (&of_events[1] * weights.overlap)?)?;
         total = (total + (weighted * self.config.event_weight)?)?;
