@@ -268,7 +268,7 @@ fn gap_shrinks(evidence: &Evidence<'_>) -> Option<Answer> {
             let figure = |kind: &str| row.figure(Asking::Plain("test-iid"), &format!("{kind}@1,IoU={iou}"));
             Some(figure("R")?.value - figure("dR")?.value)
         };
-        let gaps: Vec<f64> = rows.iter().filter(|row| row.is_model()).filter_map(|row| of(row)).collect();
+        let gaps: Vec<f64> = rows.iter().filter(|row| row.is_model()).filter_map(of).collect();
         (!gaps.is_empty()).then(|| (gaps.iter().sum::<f64>() / gaps.len() as f64, gaps.len()))
     };
     let gaps = ["0.1", "0.3", "0.5", "0.7"].map(gap);

@@ -98,7 +98,7 @@ fn order(evidence: &Evidence<'_>, figure: impl Fn(&Row<'_>) -> Option<f64>) -> O
 }
 
 fn by(metric: &'static str) -> impl Fn(&Row<'_>) -> Option<f64> {
-    move |row| Some(row.figure(Asking::Plain("test-iid"), metric)?.value)
+    move |row: &Row<'_>| Some(row.figure(Asking::Plain("test-iid"), metric)?.value)
 }
 
 fn thresholds(evidence: &Evidence<'_>) -> Option<Answer> {

@@ -69,7 +69,8 @@ pub fn findings(sources: &Sources) -> String {
         let verdict = verdict(answer);
         let figures = answer.as_ref().map_or(String::new(), |answer| answer.figures.clone());
         let reason = if verdict == Verdict::Agree { "" } else { claim.reason };
-        let cells = [&(place + 1).to_string(), claim.claim, claim.papers, &figures, verdict.name(), reason];
+        let number = (place + 1).to_string();
+        let cells = [number.as_str(), claim.claim, claim.papers, figures.as_str(), verdict.name(), reason];
         cells.map(ToOwned::to_owned).to_vec()
     };
     let lines: Vec<Vec<String>> = answers.iter().enumerate().map(line).collect();

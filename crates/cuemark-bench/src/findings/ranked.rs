@@ -105,11 +105,11 @@ fn adaptation(evidence: &Evidence<'_>) -> Option<Answer> {
 }
 
 fn best(evidence: &Evidence<'_>) -> Option<Answer> {
-    let of = |model: &&str| {
+    let of = |model: &'static str| {
         let all = ["N=1", "N=20", "N=40", OWN].into_iter().filter_map(|variant| figure(evidence, model, variant, NDCG));
-        Some((all.max_by(|a, b| a.value.total_cmp(&b.value))?, **model))
+        Some((all.max_by(|a, b| a.value.total_cmp(&b.value))?, model))
     };
-    let mut ranked: Vec<(Figure, &str)> = MODELS.iter().filter_map(|model| of(&model)).collect();
+    let mut ranked: Vec<(Figure, &str)> = MODELS.into_iter().filter_map(of).collect();
     ranked.sort_by(|a, b| b.0.value.total_cmp(&a.0.value));
     let recall = |model: &str| {
         let row = evidence.rows.find("world", model, OWN)?;

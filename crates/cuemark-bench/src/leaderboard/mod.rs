@@ -198,6 +198,13 @@ impl RunResult {
         self.tests.iter().find(plain)?.metrics.get(metric).copied()
     }
 
+    /// Whether it is what `cell` comes to.
+    pub fn is_of(&self, cell: &Cell) -> bool {
+        let Cell { dataset, protocol, model, variant, features, seed, .. } = cell;
+        let [dataset, model, variant, features] = [dataset, model, variant, features].map(String::as_str);
+        self.key() == (dataset, protocol.name(), model, variant, features, *seed)
+    }
+
     pub(crate) fn key(&self) -> RunKey<'_> {
         (&self.dataset, &self.protocol, &self.model, &self.variant, &self.features, self.seed)
     }

@@ -72,6 +72,8 @@ impl Study {
         let figures = RefCell::new(self.figures(progress));
         let done = |cell: &Cell| {
             let mut figures = figures.borrow_mut();
+            // What an earlier training of the cell had come to gives way.
+            figures.results.retain(|run| !run.is_of(cell));
             figures.results.extend(self.of_cell(cell, progress));
             if let Err(error) = figures.write(&self.results(), Overwrite::Force) {
                 progress.say(format!("figures could not be written: {}", whole_message(&error)));
