@@ -19,8 +19,13 @@ const TABLES: [(&str, &[Column]); 2] = [
         &[("test-iid", "R@1,IoU=0.5"), ("test-iid", "R@1,IoU=0.7"), ("test-iid", "mIoU"), ("test-ood", "R@1,IoU=0.5")],
     ),
     (
-        "Clips scored for the query, against the ratings of three simulated people (HL-Hit1 is HIT@1):",
-        &[("test-iid", "HL-mAP"), ("test-iid", "HL-Hit1"), ("test-ood", "HL-mAP"), ("test-ood", "HL-Hit1")],
+        "Clips scored for the query, against the ratings of three simulated people (`HL-Hit1` is HIT@1):",
+        &[
+            ("test-iid", "HL-mAP/VeryGood"),
+            ("test-iid", "HL-Hit1/VeryGood"),
+            ("test-ood", "HL-mAP/VeryGood"),
+            ("test-ood", "HL-Hit1/VeryGood"),
+        ],
     ),
 ];
 
@@ -133,7 +138,7 @@ mod tests {
     fn runs_that_score_clips_have_a_table_of_their_own_besides() {
         let mut both = run("both", 0, 0.4);
         let rated = Measure { value: 0.5, low: None, high: None };
-        both.tests[0].metrics.insert("HL-mAP".to_owned(), rated);
+        both.tests[0].metrics.insert("HL-mAP/VeryGood".to_owned(), rated);
         let table = table(&[file(vec![run("moments", 0, 0.6), both])]);
         let rows: Vec<&str> = table.lines().skip(2).collect();
         let wanted = [
@@ -144,7 +149,7 @@ mod tests {
             "",
             TABLES[1].0,
             "",
-            "| method | features | seeds | test-iid HL-mAP |",
+            "| method | features | seeds | test-iid HL-mAP/VeryGood |",
             "|---|---|---|---|",
             "| both | motion | 1 | 50.0 |",
         ];
