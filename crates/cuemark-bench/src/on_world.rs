@@ -13,7 +13,7 @@ const SPLIT: &str = "test-iid";
 /// The metrics that are quoted: the first that a run has.
 const METRICS: [&str; 4] = ["R@1,IoU=0.5", "VCMR:R@1,IoU=0.5", "VR:R@10", "NDCG@20,IoU=0.5"];
 /// Quoted as well of models that score clips.
-const HIGHLIGHTS: [&str; 2] = ["HL-mAP", "HL-Hit1"];
+const HIGHLIGHTS: [&str; 2] = ["HL-mAP/VeryGood", "HL-Hit1/VeryGood"];
 
 /// What one model reached, the mean over its seeds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -134,18 +134,21 @@ mod tests {
     #[test]
     fn models_that_score_clips_are_quoted_for_both_tasks() {
         let mut both = run("qd-detr", 0, "", "R@1,IoU=0.5", 0.4);
-        both["tests"][2]["metrics"]["HL-mAP"] = json!({ "value": 0.5 });
-        both["tests"][2]["metrics"]["HL-Hit1"] = json!({ "value": 0.6 });
+        both["tests"][2]["metrics"]["HL-mAP/VeryGood"] = json!({ "value": 0.5 });
+        both["tests"][2]["metrics"]["HL-Hit1/VeryGood"] = json!({ "value": 0.6 });
         let files = [file(json!([both.clone(), run("lgi", 0, "", "R@1,IoU=0.5", 0.4)]))];
         let found = on_world(&files);
-        assert_eq!(found["qd-detr"].to_string(), "R@1,IoU=0.5 40.0, HL-Hit1 60.0, HL-mAP 50.0 (1 seed)");
+        assert_eq!(
+            found["qd-detr"].to_string(),
+            "R@1,IoU=0.5 40.0, HL-Hit1/VeryGood 60.0, HL-mAP/VeryGood 50.0 (1 seed)"
+        );
         assert_eq!(found["lgi"].to_string(), "R@1,IoU=0.5 40.0 (1 seed)");
-        assert_eq!(serde_json::to_value(&found["qd-detr"]).unwrap()["highlights"]["HL-mAP"], 0.5);
+        assert_eq!(serde_json::to_value(&found["qd-detr"]).unwrap()["highlights"]["HL-mAP/VeryGood"], 0.5);
         assert!(serde_json::to_value(&found["lgi"]).unwrap().get("highlights").is_none());
         // A mean over seeds of which one has no such figure would be of other runs than the rest of the line.
         let mut second = run("qd-detr", 1, "", "R@1,IoU=0.5", 0.4);
-        second["tests"][2]["metrics"]["HL-mAP"] = json!({ "value": 0.7 });
+        second["tests"][2]["metrics"]["HL-mAP/VeryGood"] = json!({ "value": 0.7 });
         let files = [file(json!([both, second]))];
-        assert_eq!(on_world(&files)["qd-detr"].to_string(), "R@1,IoU=0.5 40.0, HL-mAP 60.0 (2 seeds)");
+        assert_eq!(on_world(&files)["qd-detr"].to_string(), "R@1,IoU=0.5 40.0, HL-mAP/VeryGood 60.0 (2 seeds)");
     }
 }

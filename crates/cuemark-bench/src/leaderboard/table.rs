@@ -19,29 +19,38 @@ const TABLES: [(&str, &[Column]); 2] = [
         &[("test-iid", "R@1,IoU=0.5"), ("test-iid", "R@1,IoU=0.7"), ("test-iid", "mIoU"), ("test-ood", "R@1,IoU=0.5")],
     ),
     (
-        "Clips scored for the query, against the ratings of three simulated people (HL-Hit1 is HIT@1):",
-        &[("test-iid", "HL-mAP"), ("test-iid", "HL-Hit1"), ("test-ood", "HL-mAP"), ("test-ood", "HL-Hit1")],
+        "Clips scored for the query, against the ratings of three simulated people (`HL-Hit1` is HIT@1):",
+        &[
+            ("test-iid", "HL-mAP/VeryGood"),
+            ("test-iid", "HL-Hit1/VeryGood"),
+            ("test-ood", "HL-mAP/VeryGood"),
+            ("test-ood", "HL-Hit1/VeryGood"),
+        ],
     ),
 ];
 
 /// The runs of one section by model, variant and features.
-type Rows<'a> = IndexMap<(&'a str, &'a str, &'a str), Vec<&'a RunResult>>;
+type Rows<'a> = IndexMap<(&'a str, &'a str, &'a str), Vec<Told<'a>>>;
+
+/// What the files say of one run, the latest last.
+type Told<'a> = Vec<&'a RunResult>;
 
 /// The tables of all runs in Markdown, a section per dataset and protocol, in it one table of moments and, where runs have scored
 /// clips, one of highlights; best in the first column first.
 ///
 /// Percent. With several seeds the mean and the standard deviation over seeds, with one the 95 % interval over queries.
-/// Of a run that stands in two files the later one counts; one with no figure of any column is left out. Empty when there is
-/// none.
+/// Of a run that stands in two files the later one counts, of a guess's figure too; a run with no figure of any column is left
+/// out. Empty when there is none.
 pub fn table(files: &[RunsFile]) -> String {
-    let mut latest: IndexMap<_, &RunResult> = IndexMap::new();
+    let mut same: IndexMap<_, Told> = IndexMap::new();
     for run in files.iter().flat_map(|file| &file.results) {
-        latest.insert(run.key(), run);
+        same.entry(run.key()).or_default().push(run);
     }
     let mut sections: IndexMap<(&str, &str), Rows> = IndexMap::new();
-    for run in latest.into_values() {
+    for told in same.into_values() {
+        let Some(run) = told.first() else { continue };
         let section = sections.entry((&run.dataset, &run.protocol)).or_default();
-        section.entry((&run.model, &run.variant, &run.features)).or_default().push(run);
+        section.entry((&run.model, &run.variant, &run.features)).or_default().push(told);
     }
     let mut text = String::new();
     for ((dataset, protocol), rows) in &sections {
@@ -61,7 +70,7 @@ pub fn table(files: &[RunsFile]) -> String {
 
 /// The runs of a section in those of the columns for which one has a figure; `None` when none has.
 fn table_of(rows: &Rows, about: &str, columns: &[Column]) -> Option<String> {
-    let cell = |runs: &[&RunResult], (split, metric): Column| figure(runs, split, metric);
+    let cell = |runs: &[Told], (split, metric): Column| figure(runs, split, metric);
     let filled = |column: &Column| rows.values().any(|runs| cell(runs, *column).is_some());
     let columns: Vec<Column> = columns.iter().copied().filter(filled).collect();
     let best = *columns.first()?;
@@ -73,7 +82,7 @@ fn table_of(rows: &Rows, about: &str, columns: &[Column]) -> Option<String> {
         "---|".repeat(columns.len())
     );
     let mut rows: Vec<_> = rows.iter().collect();
-    let first = |runs: &[&RunResult]| cell(runs, best).map_or(-1.0, |(value, _)| value);
+    let first = |runs: &[Told]| cell(runs, best).map_or(-1.0, |(value, _)| value);
     rows.sort_by(|a, b| first(b.1).total_cmp(&first(a.1)).then(a.0.cmp(b.0)));
     for ((model, variant, features), runs) in rows {
         let name = if variant.is_empty() { (*model).to_owned() } else { format!("{model}, {variant}") };
@@ -82,7 +91,8 @@ fn table_of(rows: &Rows, about: &str, columns: &[Column]) -> Option<String> {
         if cells.iter().all(String::is_empty) {
             continue;
         }
-        let seeds = if runs[0].kind == Answerer::Model { runs.len().to_string() } else { String::new() };
+        let is_model = runs.iter().flatten().any(|run| run.kind == Answerer::Model);
+        let seeds = if is_model { runs.len().to_string() } else { String::new() };
         text += &format!("| {name} | {features} | {seeds} | {} |\n", cells.join(" | "));
     }
     text.push('\n');
@@ -90,8 +100,13 @@ fn table_of(rows: &Rows, about: &str, columns: &[Column]) -> Option<String> {
 }
 
 /// The mean over the runs that have the figure, a fraction, and how it is printed.
-fn figure(runs: &[&RunResult], split: &str, metric: &str) -> Option<(f64, String)> {
-    let found: Vec<Measure> = runs.iter().filter_map(|run| run.plain(split, metric)).collect();
+fn figure(runs: &[Told], split: &str, metric: &str) -> Option<(f64, String)> {
+    // A model that was trained twice is two runs, of which the later counts; a guess says the same every time.
+    let latest = |told: &Told| match told.last() {
+        Some(run) if run.kind == Answerer::Model => run.plain(split, metric),
+        _ => told.iter().rev().find_map(|run| run.plain(split, metric)),
+    };
+    let found: Vec<Measure> = runs.iter().filter_map(latest).collect();
     let mean = found.iter().map(|measure| measure.value).sum::<f64>() / found.len().max(1) as f64;
     match found[..] {
         [] => None,
@@ -133,7 +148,7 @@ mod tests {
     fn runs_that_score_clips_have_a_table_of_their_own_besides() {
         let mut both = run("both", 0, 0.4);
         let rated = Measure { value: 0.5, low: None, high: None };
-        both.tests[0].metrics.insert("HL-mAP".to_owned(), rated);
+        both.tests[0].metrics.insert("HL-mAP/VeryGood".to_owned(), rated);
         let table = table(&[file(vec![run("moments", 0, 0.6), both])]);
         let rows: Vec<&str> = table.lines().skip(2).collect();
         let wanted = [
@@ -144,7 +159,7 @@ mod tests {
             "",
             TABLES[1].0,
             "",
-            "| method | features | seeds | test-iid HL-mAP |",
+            "| method | features | seeds | test-iid HL-mAP/VeryGood |",
             "|---|---|---|---|",
             "| both | motion | 1 | 50.0 |",
         ];
@@ -155,6 +170,21 @@ mod tests {
     fn a_later_file_replaces_the_same_run() {
         let table = table(&[file(vec![run("one", 0, 0.2)]), file(vec![run("one", 0, 0.3)])]);
         assert!(table.contains("30.0") && !table.contains("20.0"), "{table}");
+    }
+
+    #[test]
+    fn a_figure_that_only_an_earlier_file_has_stays_of_guesses_and_not_of_models() {
+        let measure = Measure { value: 0.5, low: None, high: None };
+        let rated = |kind: Answerer| {
+            let (mut before, mut after) = (run("one", 0, 0.2), run("one", 0, 0.3));
+            before.tests[0].metrics.insert("HL-mAP/VeryGood".to_owned(), measure);
+            (before.kind, after.kind) = (kind, kind);
+            table(&[file(vec![before]), file(vec![after])])
+        };
+        let guess = rated(Answerer::Baseline);
+        assert!(guess.contains("| one | motion |  | 30.0 (25.0 – 35.0) |"), "{guess}");
+        assert!(guess.contains("| one | motion |  | 50.0 |"), "{guess}");
+        assert!(!rated(Answerer::Model).contains("50.0 |"));
     }
 
     #[test]
