@@ -1,5 +1,7 @@
 # Two stages: the first builds what `cargo xtask dist` packs, the second runs it as nobody in particular.
 FROM rust:1.95-bookworm AS build
+# Python brings the linker for old systems, and packs the wheel.
+RUN apt-get update && apt-get install --yes --no-install-recommends python3-venv && rm -rf /var/lib/apt/lists/*
 WORKDIR /cuemark
 COPY . .
 RUN cargo xtask dist
@@ -10,8 +12,9 @@ COPY --from=build /cuemark/target/xtask/dist/cuemark/bin/cuemark /usr/local/bin/
 RUN useradd --create-home cuemark
 USER cuemark
 WORKDIR /home/cuemark
-# An index is mounted at /index; a server that others reach wants the token that it prints.
+# An index is mounted at /index. A server that others reach wants a token: docker run --env CUEMARK_TOKEN=…
 EXPOSE 7878
-HEALTHCHECK CMD ["cuemark", "index", "status", "/index"]
+# Asks the server itself; bash can, so that no client has to be installed.
+HEALTHCHECK --start-period=30s CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/7878 && printf 'GET /api/v1/health HTTP/1.1\\r\\nHost: localhost\\r\\nAuthorization: Bearer %s\\r\\nConnection: close\\r\\n\\r\\n' \"$CUEMARK_TOKEN\" >&3 && head -n 1 <&3 | grep -q ' 200 '"]
 ENTRYPOINT ["cuemark"]
 CMD ["serve", "/index", "--listen", "0.0.0.0:7878"]

@@ -10,31 +10,15 @@ included, and exits 1 when one is off.
 
 import json
 import pathlib
-import struct
 import sys
-import time
 
 import torch
 from torch import nn
 
 from joint_models import MODELS
+from torch_steps import prepare, read_safetensors, tell, timed
 
 RATE, DECAY, LIMIT = 1e-4, 1e-4, 0.1
-KINDS = {"F32": torch.float32, "I64": torch.int64, "U8": torch.uint8, "U32": torch.uint32}
-
-
-def read_safetensors(path):
-    with open(path, "rb") as file:
-        data = file.read()
-    (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + length])
-    header.pop("__metadata__", None)
-    tensors = {}
-    for name, entry in header.items():
-        start, end = (8 + length + offset for offset in entry["data_offsets"])
-        flat = torch.frombuffer(bytearray(data[start:end]), dtype=KINDS[entry["dtype"]])
-        tensors[name] = flat.reshape(entry["shape"])
-    return tensors
 
 
 def network(name, parameters, size):
@@ -104,22 +88,8 @@ def check(path):
     return good
 
 
-def timed(work, steps, device):
-    wall, cpu = [], []
-    for number in range(steps + 1):
-        began, began_cpu = time.perf_counter(), time.process_time()
-        work()
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        if number:
-            wall.append(time.perf_counter() - began)
-            cpu.append(time.process_time() - began_cpu)
-    return wall, cpu
-
-
 def measure(name, steps, device, threads, path):
-    torch.set_num_threads(threads)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    prepare(threads)
     device = torch.device(device)
     tensors = read_safetensors(path)
     given = {key[3:]: tensors.pop(key) for key in list(tensors) if key.startswith("in.")}
@@ -152,16 +122,10 @@ def measure(name, steps, device, threads, path):
         optimizer.step()
         return loss.item()
 
-    inference, inference_cpu = timed(answer, steps, device)
+    inference = timed(answer, steps, device)
     model.train()
-    training, training_cpu = timed(train, steps, device)
-    line = {
-        "inference_s": inference, "training_s": training, "inference_cpu_s": inference_cpu,
-        "training_cpu_s": training_cpu, "loss": loss, "torch": torch.__version__,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "peak_gpu_bytes": torch.cuda.max_memory_allocated() if device.type == "cuda" else 0,
-    }
-    print(json.dumps(line))
+    training = timed(train, steps, device)
+    tell(model, inference, training, loss, device)
 
 
 if __name__ == "__main__":

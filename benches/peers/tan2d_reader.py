@@ -1,18 +1,24 @@
 """Opens a 2D-TAN that `cuemark models export --to pytorch` wrote, and holds our answers to what PyTorch computes.
 
-    python tan2d_reader.py EXPORT.pt FEATURES_DIR WORDS.txt TRUTH.jsonl PREDICTIONS.jsonl PRE_CLIPS CLIPS
+    python tan2d_reader.py EXPORT.pt FEATURES STREAM WORDS.txt TRUTH.jsonl PREDICTIONS.jsonl PRE_CLIPS CLIPS
 
-FEATURES_DIR holds VIDEO.npy, one row a clip; WORDS.txt is a GloVe file; maps have one scale (16 clips or fewer). Prints the largest
-difference between a score of ours and the map's, over all answers; `network` is the whole model.
+FEATURES is a store of ours, or a folder of VIDEO.npy, one row a second; WORDS.txt is a GloVe file; maps have one scale (16 clips or
+fewer). Prints the largest difference between a score of ours and the map's, over all answers, and exits 1 where it is over 1e-5 or there
+is no answer; `network` is the whole model.
 """
 
 import json
+import pathlib
 import re
 import sys
 
 import numpy as np
 import torch
 import torch.nn.functional as F
+
+from torch_steps import read_safetensors
+
+ALLOWED = 1e-5
 
 
 def network(w, visual, words, clips):
@@ -42,13 +48,25 @@ def network(w, visual, words, clips):
 
 def pre_clips(rows, wanted):
     """Rows of length 1, brought to a number by rounding boundaries."""
-    rows, count = F.normalize(torch.from_numpy(rows).float(), dim=1), len(rows)
+    rows, count = F.normalize(rows.float(), dim=1), len(rows)
     edges = [min(int(np.rint(np.float32(i) * np.float32(count) / np.float32(wanted))), count - 1) for i in range(wanted + 1)]
     return torch.stack([rows[a:b].mean(0) if a < b else rows[a] for a, b in zip(edges, edges[1:])])
 
 
+def read_features(folder, stream):
+    """Rows by video."""
+    shards = pathlib.Path(folder).glob("*.safetensors")
+    tensors = {name: rows for shard in shards for name, rows in read_safetensors(shard).items()}
+    files = pathlib.Path(folder).glob("*.npy")
+    return {
+        **{name.removeprefix(stream + "/"): rows for name, rows in tensors.items() if name.startswith(stream + "/")},
+        **{file.stem: torch.from_numpy(np.load(file)) for file in files},
+    }
+
+
 def main():
-    export, features, words_file, truth, answers, before, clips = sys.argv[1:]
+    export, features, stream, words_file, truth, answers, before, clips = sys.argv[1:]
+    features = read_features(features, stream)
     weights, before, clips = torch.load(export), int(before), int(clips)
     vectors = {line.split(" ")[0]: torch.tensor([float(v) for v in line.split(" ")[1:]]) for line in open(words_file)}
     answers = {json.loads(line)["qid"]: json.loads(line) for line in open(answers)}
@@ -58,7 +76,7 @@ def main():
             asked = json.loads(line)
             found = answers[asked["qid"]]
             sentence = torch.stack([vectors[word] for word in re.findall(r"\w+", asked["query"].lower())])
-            rows = np.load(f"{features}/{asked['video']}.npy")
+            rows = features[asked["video"]]
             scores = network(weights, pre_clips(rows, before), sentence, clips)
             second = len(rows) / clips  # rows are a second each
             for answer in found["predictions"]:
@@ -66,6 +84,7 @@ def main():
                 score = scores[round(start / second), round(end / second) - 1].item()
                 worst, compared = max(worst, abs(answer["score"] - score)), compared + 1
     print(f"{compared} answers, largest difference {worst:.2e}")
+    return compared > 0 and worst <= ALLOWED
 
 
-main()
+sys.exit(0 if main() else 1)

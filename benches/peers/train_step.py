@@ -6,33 +6,16 @@ COUNTS is a list like 15,8,8. Parameters and inputs come from the file that our 
 loss. Prints one JSON line as `crates/cuemark-models/examples/train_step.rs` does.
 """
 
-import json
-import struct
 import sys
-import time
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
+from torch_steps import prepare, read_safetensors, tell, timed
+
 MIN_IOU, MAX_IOU = 0.5, 1.0
 LIMIT, RATE = 10.0, 1e-4
-
-
-def read_safetensors(path):
-    with open(path, "rb") as file:
-        data = file.read()
-    (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + length])
-    tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        assert entry["dtype"] == "F32", (name, entry["dtype"])
-        start, end = (8 + length + offset for offset in entry["data_offsets"])
-        flat = torch.frombuffer(bytearray(data[start:end]), dtype=torch.float32)
-        tensors[name] = flat.reshape(entry["shape"])
-    return tensors
 
 
 def fill_steps(clips, counts):
@@ -128,27 +111,10 @@ def targets(spans, clips):
     return ((iou - MIN_IOU) / (MAX_IOU - MIN_IOU)).clamp(0, 1)
 
 
-def timed(work, steps, device):
-    """Seconds and processor seconds of each call but the first, and what the first gave."""
-    wall, cpu, first = [], [], None
-    for number in range(steps + 1):
-        began, began_cpu = time.perf_counter(), time.process_time()
-        result = work()
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        if number:
-            wall.append(time.perf_counter() - began)
-            cpu.append(time.process_time() - began_cpu)
-        else:
-            first = result
-    return wall, cpu, first
-
-
 def main():
     clips, counts, kernel, layers, batch, steps, device, threads, path = sys.argv[1:]
     clips, kernel, layers, steps = int(clips), int(kernel), int(layers), int(steps)
-    torch.set_num_threads(int(threads))
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    prepare(int(threads))
     device = torch.device(device)
     tensors = read_safetensors(path)
     inputs = {name[3:]: tensors.pop(name).to(device) for name in list(tensors) if name.startswith("in.")}
@@ -176,15 +142,9 @@ def main():
         optimizer.step()
         return loss.item()
 
-    inference, inference_cpu, _ = timed(answer, steps, device)
-    training, training_cpu, loss = timed(train, steps, device)
-    peak = torch.cuda.max_memory_allocated() if device.type == "cuda" else 0
-    line = {
-        "inference_s": inference, "training_s": training, "inference_cpu_s": inference_cpu,
-        "training_cpu_s": training_cpu, "loss": loss, "peak_gpu_bytes": peak, "torch": torch.__version__,
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-    }
-    print(json.dumps(line))
+    inference = timed(answer, steps, device)
+    training = timed(train, steps, device)
+    tell(model, inference, training, training[2], device)
 
 
 if __name__ == "__main__":

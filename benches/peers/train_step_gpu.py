@@ -6,12 +6,11 @@ TRAIN_STEP is `crates/cuemark-models/examples/train_step.rs` built with `--featu
 libraries on LD_LIBRARY_PATH. Prints a line of JSON per run and a table at the end.
 """
 
-import json
 import pathlib
-import statistics
-import subprocess
 import sys
 import tempfile
+
+from torch_steps import median, run
 
 HERE = pathlib.Path(__file__).parent
 # Name, clips, counts, kernel, batch, wanted ratio of the published network and of the one on valid cells.
@@ -20,16 +19,6 @@ CASES = [
     ("N=64 k=9 batch 32", 64, "15,8,8", 9, 32, (1.2, 2.5)),
 ]
 LAYERS = 4
-
-
-def run(command):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    if done.returncode:
-        print("FAILED:", *command, "\n", done.stderr[-3000:], flush=True)
-        return None
-    line = json.loads(done.stdout.strip().splitlines()[-1])
-    print(json.dumps(line), flush=True)
-    return line
 
 
 def main():
@@ -45,10 +34,10 @@ def main():
                     f'kernel = {kernel}\nlayers = {LAYERS}\nsupport = "{support}"\n'
                 )
                 start = pathlib.Path(folder, f"start-{support}.safetensors")
-                lines[support] = run([ours, settings, batch, steps, "cuda:0", start])
+                lines[support] = run("ours", [ours, settings, batch, steps, "cuda:0", start])
             script = HERE / "train_step.py"
             start = pathlib.Path(folder, "start-exact.safetensors")
-            peer = run([sys.executable, script, clips, counts, kernel, LAYERS, batch, steps, "cuda", 8, start])
+            peer = run("torch", [sys.executable, script, clips, counts, kernel, LAYERS, batch, steps, "cuda", 8, start])
             for support, aim in zip(("exact", "valid"), wanted):
                 line = lines[support]
                 if line is None or peer is None:
@@ -57,7 +46,7 @@ def main():
                 cells = line["cells"]
                 parts = []
                 for part in ("training", "inference"):
-                    theirs, mine = (statistics.median(side[part + "_s"]) * 1e3 for side in (peer, line))
+                    theirs, mine = (median([side], part) for side in (peer, line))
                     parts.append(f"{part} {theirs:.2f} / {mine:.2f} ms = {theirs / mine:.2f}x")
                 rows.append(
                     f"{name} {support}: {'; '.join(parts)} (wanted {aim}x, bound {cells['dense'] / cells['sparse']:.2f}x, "

@@ -1,14 +1,24 @@
 //! Lists the repository's run files, matrices and results of runs, so that the program carries them with it.
+//!
+//! `carried/` links to them; cargo puts what a link leads to into the package, so that they are there without the repository
+//! too. A checkout on a system without links finds them where they lie.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 fn main() -> std::io::Result<()> {
-    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../..");
+    let own = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default());
     let mut text = String::new();
-    let lists = [("RUN_FILES", "runs", "toml"), ("MATRICES", "matrices", "toml"), ("RESULTS", "results/runs", "json")];
-    for (name, folder, ending) in lists {
-        let folder = root.join(folder);
+    let lists = [
+        ("RUN_FILES", "carried/runs", "../../runs", "toml"),
+        ("MATRICES", "carried/matrices", "../../matrices", "toml"),
+        ("RESULTS", "carried/results", "../../results/runs", "json"),
+    ];
+    for (name, carried, linked, ending) in lists {
+        let folder = [carried, linked].map(|folder| own.join(folder)).into_iter().find(|folder| folder.is_dir());
+        let Some(folder) = folder else {
+            return Err(std::io::Error::other(format!("neither `{carried}` nor `{linked}` is a folder")));
+        };
         println!("cargo::rerun-if-changed={}", folder.display());
         let mut files = Vec::new();
         collect(&folder, "", ending, &mut files)?;

@@ -1,4 +1,4 @@
-//! The one entry point for chores: `cargo xtask test`, `bench NAME`, `verify NAME`, `dist`, `stubs`, `leaderboard`.
+//! The one entry point for chores: `cargo xtask test`, `bench NAME`, `verify NAME`, `dist`, `site`, `stubs`, `leaderboard`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A chore talks to the terminal and to nothing else.
 
@@ -6,20 +6,25 @@ mod axe;
 mod bench;
 mod bias_study;
 mod dist;
+mod export;
 mod kills;
-#[cfg(test)]
 mod links;
 mod machine;
 mod needs;
 mod package;
 mod process;
 mod python;
+mod registry;
 mod rules;
+mod site;
 mod soak;
 mod tally;
+mod targets;
 mod test;
 mod verify;
 mod weights;
+#[cfg(test)]
+mod workflows;
 
 use std::process::ExitCode;
 
@@ -45,6 +50,10 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         ["build"] => chore(&["build", "--workspace", "--all-targets"]),
         ["advisories"] => chore(&["deny", "check", "advisories"]),
         ["dist", options @ ..] => dist::run(options),
+        ["try", options @ ..] => dist::run_try(options),
+        ["registry", options @ ..] => registry::run(options),
+        ["site", options @ ..] => site::run(options),
+        ["targets"] => targets::run(),
         ["package"] => test::package_alone(),
         ["stubs"] => package::write_stubs(),
         ["verify", name, options @ ..] => verify::run(name, options),
@@ -81,7 +90,11 @@ fn help() -> String {
     text += "cargo xtask build\n    compile everything, for systems on which the suite does not run\n";
     text += "cargo xtask rules\n    hold licences, sources and the table of crates to deny.toml and ARCHITECTURE.md\n";
     text += "cargo xtask advisories\n    look dependencies up in the database of advisories (cargo-deny, network)\n";
-    text += "cargo xtask dist [--check]\n    the archive that people download; tried in an empty folder\n";
+    text += "cargo xtask dist [--check] [--cuda]\n    the archive and the wheel that people download, from one build; tried in bare systems\n";
+    text += "cargo xtask try FILE… [--peers]\n    try an archive or a wheel in bare Debian systems; beside other evaluators\n";
+    text += "cargo xtask registry [--check]\n    pack the crates that are for others as a registry wants them; compile them from what was packed\n";
+    text += "cargo xtask targets\n    check the program for aarch64 Linux, Windows and macOS, with zig as C compiler\n";
+    text += "cargo xtask site [--write]\n    the site, from docs/, with its links checked (mdBook); write the pages anew that are made from code\n";
     for bench in bench::BENCHES {
         text += &format!("cargo xtask bench {} [--repeat N] [--record]\n    {}\n", bench.name, bench.about);
     }

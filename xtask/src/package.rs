@@ -1,7 +1,7 @@
 //! The Python package: its wheel, its type stubs, its tests in a fresh environment.
 
+use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -44,8 +44,22 @@ from ._types import (
 pub(crate) enum Profile {
     /// From what `cargo build` of the whole workspace has made already, for tests.
     Workspace,
-    /// By itself and optimised, as people get it.
+    /// By itself and optimised, for figures.
     Release,
+    /// As people download it, for systems like this one.
+    Dist,
+}
+
+/// How to build a wheel that runs on systems older than this one.
+pub(crate) struct Old {
+    /// What stands in for cargo.
+    pub(crate) cargo: PathBuf,
+    /// The triple that it builds for.
+    pub(crate) target: String,
+    /// What the wheel promises, such as `manylinux_2_28`; maturin holds the library to it.
+    pub(crate) compatibility: String,
+    /// Where programs are looked for.
+    pub(crate) path: OsString,
 }
 
 /// Everything about the package that must hold, as steps of `cargo xtask test`.
@@ -140,7 +154,7 @@ impl Environment {
 
     /// Its interpreter, at the root of the workspace.
     pub(crate) fn python(&self) -> Command {
-        let mut command = Command::new(self.folder.join("bin/python"));
+        let mut command = Command::new(self.folder.join(python::PYTHON));
         command.current_dir(workspace());
         command
     }
@@ -148,14 +162,25 @@ impl Environment {
 
 /// Packs the wheel and tells where it lies.
 pub(crate) fn wheel(profile: Profile) -> Result<PathBuf> {
-    let wheels = scratch_folder("python")?.join("wheels");
-    if wheels.exists() {
-        fs::remove_dir_all(&wheels)?;
-    }
     let mut maturin = maturin(profile, "build")?;
     if profile == Profile::Workspace {
         // There the library links the C libraries that the program's features bring; a wheel that stays here needs no copies.
         maturin.args(["--auditwheel", "skip"]);
+    }
+    packed_by(&mut maturin)
+}
+
+/// Packs the wheel that people download, and tells where it lies.
+pub(crate) fn wheel_for_old_systems(old: &Old) -> Result<PathBuf> {
+    let mut maturin = maturin(Profile::Dist, "build")?;
+    maturin.args(["--target", &old.target, "--compatibility", &old.compatibility]);
+    packed_by(maturin.env("CARGO", &old.cargo).env("PATH", &old.path))
+}
+
+fn packed_by(maturin: &mut Command) -> Result<PathBuf> {
+    let wheels = scratch_folder("python")?.join("wheels");
+    if wheels.exists() {
+        fs::remove_dir_all(&wheels)?;
     }
     if !watch(maturin.arg("--out").arg(&wheels))?.ok {
         bail!("the wheel does not build");
@@ -226,6 +251,7 @@ fn maturin(profile: Profile, verb: &str) -> Result<Command> {
     match profile {
         Profile::Workspace => command.args(["--profile", "dev"]).env("CARGO", cargo_that_built_already()?),
         Profile::Release => command.arg("--release"),
+        Profile::Dist => command.args(["--profile", "dist"]),
     };
     if std::env::var_os("CI").is_some() {
         // As the other steps of the suite do, so that nothing is built anew.
@@ -248,8 +274,21 @@ fn cargo_that_built_already() -> Result<PathBuf> {
          grep -v '\"test\":true'\n"
     );
     fs::write(&path, script)?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    make_executable(&path)?;
     Ok(path)
+}
+
+/// Lets a script be run by its name.
+#[cfg(unix)]
+pub(crate) fn make_executable(path: &Path) -> Result<()> {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    Ok(())
+}
+
+/// There are no scripts of that kind here.
+#[cfg(not(unix))]
+pub(crate) fn make_executable(path: &Path) -> Result<()> {
+    bail!("`{}` is a shell script, which this system does not run", path.display())
 }
 
 #[cfg(test)]

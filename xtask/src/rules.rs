@@ -5,7 +5,7 @@
 //! network and are left to `cargo-deny`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
@@ -54,7 +54,20 @@ struct Package {
     license: Option<String>,
     /// `None` for crates of this workspace.
     source: Option<String>,
+    #[serde(default)]
+    manifest_path: PathBuf,
+    #[serde(default)]
+    targets: Vec<Target>,
+    /// Registries that it may go to; none at all for what is `publish = false`.
+    publish: Option<Vec<String>>,
     dependencies: Vec<Dependency>,
+}
+
+/// What cargo makes of a package.
+#[derive(Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -63,6 +76,8 @@ struct Dependency {
     req: String,
     kind: Option<String>,
     path: Option<String>,
+    #[serde(default)]
+    rename: Option<String>,
 }
 
 /// Whether every rule holds; each breach is printed.
@@ -72,6 +87,8 @@ pub(crate) fn check() -> Result<bool> {
     let metadata = metadata()?;
     let mut breaches = foreign(&book, &metadata);
     breaches.extend(ours(&metadata, &workspace().join("ARCHITECTURE.md"))?);
+    breaches.extend(unused(&metadata)?);
+    breaches.extend(unfit(&metadata));
     for breach in &breaches {
         println!("{breach}");
     }
@@ -163,6 +180,84 @@ fn drawn(text: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     .collect()
 }
 
+/// Dependencies that no line of ours names.
+fn unused(metadata: &Metadata) -> Result<Vec<String>> {
+    let mut breaches = Vec::new();
+    for package in metadata.packages.iter().filter(|package| package.source.is_none()) {
+        let folder = package.manifest_path.parent().context("a manifest lies nowhere")?;
+        let program = [folder.join("src"), folder.join("build.rs"), folder.join("targets")];
+        let mut source = String::new();
+        for path in &program {
+            read_rust(path, &mut source)?;
+        }
+        let mut tests = source.clone();
+        for path in ["tests", "benches", "examples"] {
+            read_rust(&folder.join(path), &mut tests)?;
+        }
+        for needed in &package.dependencies {
+            let text = if needed.kind.as_deref() == Some("dev") { &tests } else { &source };
+            if !names(text, &imported_as(metadata, needed)) {
+                breaches.push(format!("{}: nothing uses `{}`", package.name, needed.name));
+            }
+        }
+    }
+    Ok(breaches)
+}
+
+/// What a dependency is called in the code.
+fn imported_as(metadata: &Metadata, needed: &Dependency) -> String {
+    let is_library = |target: &&Target| target.kind.iter().any(|kind| kind.ends_with("lib") || kind == "proc-macro");
+    let found = metadata.packages.iter().find(|package| package.name == needed.name);
+    let library = found.and_then(|package| package.targets.iter().find(is_library)).map(|target| &target.name);
+    needed.rename.as_ref().or(library).unwrap_or(&needed.name).replace('-', "_")
+}
+
+/// Adds the text of a Rust file, or of all below a folder; what is not there adds nothing.
+fn read_rust(path: &Path, text: &mut String) -> Result<()> {
+    if path.is_dir() {
+        for entry in std::fs::read_dir(path)? {
+            read_rust(&entry?.path(), text)?;
+        }
+    } else if path.is_file() && path.extension().is_some_and(|end| end == "rs") {
+        *text += &std::fs::read_to_string(path)?;
+        text.push('\n');
+    }
+    Ok(())
+}
+
+/// Whether code names the crate: `name::` somewhere, or `use name` as it is.
+fn names(text: &str, name: &str) -> bool {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    text.lines().filter(|line| !line.trim_start().starts_with("//")).any(|line| {
+        line.match_indices(name).any(|(at, _)| {
+            let (before, after) = (&line[..at], &line[at + name.len()..]);
+            let begins = !before.ends_with(is_part) && !before.ends_with("::");
+            begins && (after.starts_with("::") || (before.trim_end().ends_with("use") && !after.starts_with(is_part)))
+        })
+    })
+}
+
+/// What a registry would not take: a crate of ours for others that stands on one that is not, or on another version.
+fn unfit(metadata: &Metadata) -> Vec<String> {
+    let is_private = |package: &Package| package.publish.as_ref().is_some_and(Vec::is_empty);
+    let ours: Vec<&Package> = metadata.packages.iter().filter(|package| package.source.is_none()).collect();
+    let mut breaches = Vec::new();
+    for package in ours.iter().filter(|package| !is_private(package)) {
+        // Without a version a dependency of tests is left out of what is packed.
+        let needed = package.dependencies.iter().filter(|needed| needed.path.is_some());
+        for needed in needed.filter(|needed| !(needed.kind.as_deref() == Some("dev") && needed.req == "*")) {
+            let Some(other) = ours.iter().find(|other| other.name == needed.name) else { continue };
+            if is_private(other) {
+                breaches.push(format!("{} is for others and stands on {}, which is not", package.name, other.name));
+            } else if needed.req != format!("^{}", other.version) {
+                let (name, req, version) = (&other.name, &needed.req, &other.version);
+                breaches.push(format!("{}: `{name}` is wanted as `{req}` and is {version}", package.name));
+            }
+        }
+    }
+    breaches
+}
+
 /// `search` for `cuemark-search`; the crate of the verbs keeps its name.
 fn short(name: &str) -> &str {
     name.strip_prefix("cuemark-").unwrap_or(name)
@@ -203,6 +298,9 @@ mod tests {
             version: "0".to_owned(),
             license: None,
             source: None,
+            manifest_path: PathBuf::new(),
+            targets: Vec::new(),
+            publish: None,
             dependencies: needed
                 .iter()
                 .map(|name| Dependency {
@@ -210,6 +308,7 @@ mod tests {
                     req: "*".to_owned(),
                     kind: None,
                     path: Some(String::new()),
+                    rename: None,
                 })
                 .collect(),
         };
@@ -225,5 +324,45 @@ mod tests {
         assert_eq!(breaches("| core |  |"), ["ARCHITECTURE.md should say: | text | core |"]);
         assert_eq!(breaches("| core |  |\n| text | core, data |").len(), 1);
         assert_eq!(breaches("| core |  |\n| text | core |\n| gone |  |").len(), 1);
+    }
+
+    #[test]
+    fn a_dependency_is_used_where_code_names_it_and_not_where_words_do() {
+        for used in ["use serde::Serialize;", "    toml::from_str(text)", "use serde;", "x(&toml::Value::Null)"] {
+            assert!(names(used, "serde") || names(used, "toml"), "{used}");
+        }
+        for not in
+            ["// serde::Serialize", "let file = \"a.toml\";", "crate::toml::read()", "my_toml::x()", "use tomly;"]
+        {
+            assert!(!names(not, "toml") && !names(not, "serde"), "{not}");
+        }
+    }
+
+    #[test]
+    fn a_crate_for_others_stands_on_none_that_is_not_and_on_the_version_that_is() {
+        let package = |name: &str, publish: Option<Vec<String>>, needed: Vec<Dependency>| Package {
+            name: name.to_owned(),
+            version: "0.2.0".to_owned(),
+            license: None,
+            source: None,
+            manifest_path: PathBuf::new(),
+            targets: Vec::new(),
+            publish,
+            dependencies: needed,
+        };
+        let needed = |name: &str, req: &str, kind: Option<&str>| Dependency {
+            name: name.to_owned(),
+            req: req.to_owned(),
+            kind: kind.map(str::to_owned),
+            path: Some(String::new()),
+            rename: None,
+        };
+        let breaches = |of: Vec<Dependency>| {
+            let kit = package("kit", Some(Vec::new()), Vec::new());
+            unfit(&Metadata { packages: vec![package("core", None, Vec::new()), kit, package("text", None, of)] })
+        };
+        assert!(breaches(vec![needed("core", "^0.2.0", None), needed("kit", "*", Some("dev"))]).is_empty());
+        assert_eq!(breaches(vec![needed("kit", "*", None)]), ["text is for others and stands on kit, which is not"]);
+        assert_eq!(breaches(vec![needed("core", "^0.1.0", None)]).len(), 1);
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::process::{cargo, scratch_folder, shared_folder, target_folder, watch, workspace};
 use crate::test::FEATURES;
-use crate::{bias_study, kills, needs, option, package, python, soak};
+use crate::{bias_study, export, kills, needs, option, package, python, soak};
 
 /// One long check.
 pub(crate) struct Check {
@@ -39,6 +39,11 @@ pub(crate) const CHECKS: &[Check] = &[
         usage: "notebook",
         about: "run docs/trust-card.ipynb from its first cell to its last",
         run: |_| package::verify_notebook(),
+    },
+    Check {
+        usage: "export",
+        about: "a 2D-TAN trained on a small world, exported and opened in PyTorch, gives our answers to 1e-5",
+        run: export::run,
     },
     Check {
         usage: "faults",

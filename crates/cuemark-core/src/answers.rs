@@ -34,6 +34,13 @@ pub trait Lists: Sync {
     /// The predictions of list `place`, best first.
     fn ranked(&self, place: usize) -> Vec<Answer<'_>>;
 
+    /// Those of the first `depth` predictions of list `place` that lie in one of `videos`, each with its rank from 0, best
+    /// first; `None` where they cannot be told without taking up the whole list. Most answers to a search among many
+    /// videos lie in others than the right one, and need not be looked at to be wrong.
+    fn ranked_in(&self, _place: usize, _depth: usize, _videos: &[&VideoId]) -> Option<Vec<(usize, Answer<'_>)>> {
+        None
+    }
+
     /// The videos that the answers lie in, where every one of them refers to a name in one table: two answers lie in the
     /// same video then exactly if their references are the same, which is sooner compared than names.
     fn videos(&self) -> Option<&VideoTable> {

@@ -4,9 +4,20 @@ use cuemark_core::{Answer, Lists, NormSpan, Progress, Relevance, Span, Truth, Vi
 
 use crate::{Answerable, EvalError, Judge, LengthRange, Matching, Step, Ties};
 
+/// Which predictions of a list are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Looks {
+    /// All of them.
+    Everywhere,
+    /// Those in videos of the truth: no other can count. What stands in other videos still takes its rank.
+    AtRightVideos,
+}
+
 /// One prediction with its video resolved.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Candidate<'a> {
+    /// From 0, in the list as the steps leave it.
+    pub(crate) rank: usize,
     pub(crate) video: &'a VideoId,
     pub(crate) span: Span,
     pub(crate) score: Option<f64>,
@@ -18,6 +29,24 @@ pub(crate) struct Target<'a> {
     pub(crate) video: &'a VideoId,
     pub(crate) span: Span,
     pub(crate) relevance: f64,
+}
+
+/// How far a prediction overlaps what it has to meet.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Met {
+    /// The prediction's rank, from 0.
+    pub(crate) rank: usize,
+    /// Below every overlap where it meets nothing.
+    pub(crate) overlap: f64,
+}
+
+/// How far down a list its hits are looked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Until {
+    /// Ranks beyond this are in no metric.
+    pub(crate) depth: usize,
+    /// The highest threshold: whoever reaches it is a hit at every other too, so nothing further down changes a score.
+    pub(crate) enough: f64,
 }
 
 /// How two videos are told apart.
@@ -45,6 +74,7 @@ impl<'a> Case<'a> {
         truth: &'a Truth,
         answer: Option<(&'a dyn Lists, usize)>,
         steps: &[Step],
+        looks: Looks,
     ) -> Result<Self, EvalError> {
         let table = answer.and_then(|(lists, _)| lists.videos());
         // A video that is not in the table is none of the list's, and neither is the reference to it.
@@ -62,20 +92,42 @@ impl<'a> Case<'a> {
             saliency: answer.and_then(|(lists, place)| lists.saliency(place)),
             identity: Identity::Name,
         };
-        let ranked = answer.map_or_else(Vec::new, |(lists, place)| lists.ranked(place));
-        if table.is_some() && ranked.iter().all(|answer| answer.video.is_some()) {
+        let ranked = answer.map_or_else(Vec::new, |(lists, place)| case.taken_up(lists, place, steps, looks));
+        if table.is_some() && ranked.iter().all(|(_, answer)| answer.video.is_some()) {
             case.identity = Identity::Reference;
         }
         let own = case.own_video();
-        let resolved = |Answer { video, span, score }: Answer<'a>| {
+        let resolved = |(rank, Answer { video, span, score }): (usize, Answer<'a>)| {
             let video = video.or(own).ok_or_else(|| EvalError::NoVideo { query: truth.query.id.clone() })?;
-            Ok(Candidate { video, span, score })
+            Ok(Candidate { rank, video, span, score })
         };
         case.ranked = ranked.into_iter().map(resolved).collect::<Result<_, EvalError>>()?;
         for step in steps {
             case.apply(step)?;
         }
         Ok(case)
+    }
+
+    /// The predictions that are looked at, with their ranks.
+    fn taken_up(&self, lists: &'a dyn Lists, place: usize, steps: &[Step], looks: Looks) -> Vec<(usize, Answer<'a>)> {
+        // Any other step needs the rest of the list to tell what it leaves.
+        let cut = |most: usize, step: &Step| match step {
+            Step::TakeFirst(n) => Some(most.min(*n)),
+            _ => None,
+        };
+        let depth = steps.iter().try_fold(usize::MAX, cut).filter(|_| looks == Looks::AtRightVideos);
+        let few = depth.and_then(|depth| {
+            let videos: Vec<&VideoId> = self.right(None).map(|target| target.video).collect();
+            lists.ranked_in(place, depth, &videos)
+        });
+        few.unwrap_or_else(|| lists.ranked(place).into_iter().enumerate().collect())
+    }
+
+    /// Ranks anew what a step has left.
+    fn rank(&mut self) {
+        for (rank, candidate) in self.ranked.iter_mut().enumerate() {
+            candidate.rank = rank;
+        }
     }
 
     /// The one video that the query is about: the truth's own, or the only one its moments lie in.
@@ -89,16 +141,18 @@ impl<'a> Case<'a> {
 
     fn apply(&mut self, step: &Step) -> Result<(), EvalError> {
         match step {
-            Step::TakeFirst(n) => self.ranked.truncate(*n),
+            Step::TakeFirst(n) => self.ranked.retain(|candidate| candidate.rank < *n),
             Step::SortByScore(ties) => self.sort(*ties)?,
             Step::Suppress(nms) => {
                 let at = |position: usize| (Some(self.ranked[position].video), self.ranked[position].span);
                 let kept = nms.keep_by(self.ranked.len(), at, &Progress::new())?;
                 self.ranked = kept.into_iter().map(|position| self.ranked[position]).collect();
+                self.rank();
             }
             Step::OnlyPool => {
                 if let Some(pool) = &self.truth.pool {
                     self.ranked.retain(|candidate| pool.contains(candidate.video));
+                    self.rank();
                 }
             }
             Step::ClipTruth => {
@@ -139,6 +193,7 @@ impl<'a> Case<'a> {
                     .then_with(|| a.span.end().total_cmp(&b.span.end())),
             }
         });
+        self.rank();
         Ok(())
     }
 
@@ -172,28 +227,52 @@ impl<'a> Case<'a> {
         self.targets.iter().filter(|target| target.relevance > 0.0).filter(in_range)
     }
 
-    /// Overlap of each of the first `depth` of `ranked` with what it has to meet.
-    pub(crate) fn overlaps<'b>(
+    /// Overlaps of predictions with what they have to meet, best ranked first, as far down as `until` says.
+    pub(crate) fn overlaps(&self, until: Until, range: Option<LengthRange>, judge: Judge) -> Vec<Met> {
+        let ranked = self.ranked.iter().map(|candidate| (candidate.rank, candidate));
+        self.met_until(ranked, until, range, judge)
+    }
+
+    /// The same as if the list held nothing but the right videos: what lies in others takes no rank.
+    pub(crate) fn overlaps_inside(&self, until: Until, range: Option<LengthRange>, judge: Judge) -> Vec<Met> {
+        let inside = |candidate: &&Candidate<'a>| self.right(None).any(|target| self.meets(candidate, target));
+        self.met_until(self.ranked.iter().filter(inside).enumerate(), until, range, judge)
+    }
+
+    fn met_until<'b>(
         &'b self,
-        ranked: impl Iterator<Item = &'b Candidate<'a>>,
-        depth: usize,
+        ranked: impl Iterator<Item = (usize, &'b Candidate<'a>)>,
+        until: Until,
         range: Option<LengthRange>,
         judge: Judge,
-    ) -> Vec<f64> {
-        let two = judge.matching == Matching::TwoOfFour && self.targets.len() >= 4;
-        let met = |candidate: &Candidate<'a>| {
-            // A prediction that meets nothing scores below every overlap, 0 included, so that it never counts.
-            let (mut best, mut second) = (-1.0, -1.0);
-            for target in self.right(range).filter(|target| self.meets(candidate, target)) {
-                let overlap = judge.iou.of(candidate.span, target.span);
-                if overlap > best {
-                    (best, second) = (overlap, best);
-                } else if overlap > second {
-                    second = overlap;
-                }
+    ) -> Vec<Met>
+    where
+        'a: 'b,
+    {
+        let mut met = Vec::new();
+        for (rank, candidate) in ranked.take_while(|(rank, _)| *rank < until.depth) {
+            let overlap = self.met(candidate, range, judge);
+            met.push(Met { rank, overlap });
+            if judge.passes(overlap, until.enough) {
+                break;
             }
-            if two { second } else { best }
-        };
-        ranked.take(depth).map(met).collect()
+        }
+        met
+    }
+
+    /// The overlap that counts for one prediction.
+    fn met(&self, candidate: &Candidate<'a>, range: Option<LengthRange>, judge: Judge) -> f64 {
+        let two = judge.matching == Matching::TwoOfFour && self.targets.len() >= 4;
+        // A prediction that meets nothing scores below every overlap, 0 included, so that it never counts.
+        let (mut best, mut second) = (-1.0, -1.0);
+        for target in self.right(range).filter(|target| self.meets(candidate, target)) {
+            let overlap = judge.iou.of(candidate.span, target.span);
+            if overlap > best {
+                (best, second) = (overlap, best);
+            } else if overlap > second {
+                second = overlap;
+            }
+        }
+        if two { second } else { best }
     }
 }

@@ -1,19 +1,12 @@
 //! Running a plan over truth and predictions.
 
-use cuemark_core::{Answers, ChunkRange, Lists, Progress, QueryId, Span, Task, Truth};
+use cuemark_core::{Answers, Progress, Task, Truth};
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
 
-use crate::case::{Candidate, Case};
-use crate::map::Overlaps;
-use crate::name::MAP_THRESHOLDS;
-use crate::ndcg::{Graded, Matched};
-use crate::{
-    Abstention, EvalError, GradedSpan, Group, Grouping, HighlightLevel, Judge, LengthRange, Metric, MetricName,
-    Missing, Plan, Preset, Stage, Ventured, WhichHit, abstention, average_rank, chunk_miou, clips_ap,
-    discounted_recall_at, highlight_ap, highlight_hit, hit_within, refusal_precision, refusal_recall, top_clips_ap,
-    top_iou,
-};
+use crate::case::{Case, Looks, Until};
+use crate::matching::{Answered, index_truths};
+use crate::scorer::{Scorer, top_overlap};
+use crate::{Abstention, EvalError, Group, Grouping, Judge, MetricName, Plan, Preset, Stage, Ventured, abstention};
 
 /// One metric's score for every query, in truth order.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,8 +90,8 @@ pub fn evaluate(
             let positions = drop_unscorable_highlights(plan, truths, predictions, positions, &mut notes)?;
             let Some(first) = positions.first() else { continue };
             let answered = answers.of(task, &plan.metrics[*first], predictions, plan.missing, truths)?;
-            let sheet = ScoreSheet { plan, stage, positions: &positions, progress };
-            for (position, scores) in positions.iter().zip(sheet.fill(truths, answered)?) {
+            let scorer = Scorer { plan, stage, positions: &positions, progress };
+            for (position, scores) in positions.iter().zip(scorer.fill(truths, answered)?) {
                 columns[*position] = Some(Column { name: plan.metrics[*position].clone(), scores });
             }
         }
@@ -122,10 +115,13 @@ pub fn evaluate(
         let mut names: Vec<&String> = classes.iter().flatten().collect();
         names.sort_unstable();
         names.dedup();
+        // Numbers are compared for every query, column and class; names only once.
+        let numbers = classes.par_iter().map(|class| names.binary_search(&class.as_ref()?).ok());
+        let numbers: Vec<Option<usize>> = numbers.collect();
         let plain: Vec<Column> = columns.iter().filter(|column| column.name.group.is_none()).cloned().collect();
-        for name in names {
-            let group = Group::Queries(*grouping, name.clone());
-            columns.extend(plain.iter().map(|column| restrict(column, &group, &classes, name)));
+        for (number, name) in names.iter().enumerate() {
+            let group = Group::Queries(*grouping, (*name).clone());
+            columns.extend(plain.iter().map(|column| restrict(column, &group, &numbers, number)));
         }
     }
     columns.retain(|column| column.counted() > 0);
@@ -140,15 +136,15 @@ pub fn evaluate(
 /// The abstention curve of the first task that was scored; nothing is looked at unless the truth has queries without a moment.
 fn abstaining(answers: &Answered<'_>, truths: &[Truth]) -> Result<Option<Abstention>, EvalError> {
     let without = truths.iter().filter(|truth| truth.right().next().is_none()).count();
-    let Some((_, sheet)) = answers.tables.first().filter(|_| without > 0 && without < truths.len()) else {
+    let Some((_, answered)) = answers.tables.first().filter(|_| without > 0 && without < truths.len()) else {
         return Ok(None);
     };
     let mut ventured = Vec::with_capacity(truths.len());
-    for (truth, place) in truths.iter().zip(&sheet.places) {
-        let case = Case::new(truth, place.map(|place| (sheet.lists, place)), &[])?;
-        let overlaps = case.overlaps(case.ranked.iter(), 1, None, Judge::default());
+    for (truth, place) in truths.iter().zip(&answered.places) {
+        let case = Case::new(truth, place.map(|place| (answered.lists, place)), &[], Looks::Everywhere)?;
+        let overlaps = case.overlaps(Until { depth: 1, enough: 1.0 }, None, Judge::default());
         let score = case.ranked.first().map(|first| first.score.unwrap_or(0.0));
-        ventured.push(Ventured { query: case.answerable(), score, is_hit: top_iou(&overlaps) >= 0.5 });
+        ventured.push(Ventured { query: case.answerable(), score, is_hit: top_overlap(&overlaps) >= 0.5 });
     }
     Ok(abstention(&ventured))
 }
@@ -168,21 +164,11 @@ fn means_of_types(columns: &[Column]) -> Vec<String> {
     plain.filter_map(mean).collect()
 }
 
-fn restrict(column: &Column, group: &Group, classes: &[Option<String>], class: &str) -> Column {
-    let inside = classes.iter().map(|of| of.as_deref() == Some(class));
+/// The scores of the queries whose class has that number.
+fn restrict(column: &Column, group: &Group, classes: &[Option<usize>], class: usize) -> Column {
+    let inside = classes.iter().map(|of| *of == Some(class));
     let scores = column.scores.iter().zip(inside).map(|(score, inside)| if inside { *score } else { f64::NAN });
     Column { name: MetricName { metric: column.name.metric, group: Some(group.clone()) }, scores: scores.collect() }
-}
-
-fn index_truths(truths: &[Truth]) -> Result<FxHashMap<&QueryId, usize>, EvalError> {
-    let mut known = FxHashMap::default();
-    known.reserve(truths.len());
-    for (position, truth) in truths.iter().enumerate() {
-        if known.insert(&truth.query.id, position).is_some() {
-            return Err(EvalError::Duplicate { query: truth.query.id.clone(), place: "truth".to_owned() });
-        }
-    }
-    Ok(known)
 }
 
 /// The metrics of a stage by the task whose answers they read.
@@ -224,278 +210,11 @@ fn drop_unscorable_highlights(
     Ok(positions)
 }
 
-/// The lists of one task and, for every query of the truth, which of them answers it.
-struct Sheet<'a> {
-    lists: &'a dyn Lists,
-    places: Vec<Option<usize>>,
-}
-
-/// Prediction lists by truth, one table per task.
-struct Answered<'a> {
-    known: &'a FxHashMap<&'a QueryId, usize>,
-    tables: Vec<(Task, Sheet<'a>)>,
-    queries: usize,
-    missing: usize,
-    unknown: usize,
-}
-
-impl<'a> Answered<'a> {
-    fn new(known: &'a FxHashMap<&'a QueryId, usize>, queries: usize) -> Self {
-        Self { known, tables: Vec::new(), queries, missing: 0, unknown: 0 }
-    }
-
-    fn of(
-        &mut self,
-        task: Task,
-        metric: &MetricName,
-        predictions: &'a dyn Answers,
-        policy: Missing,
-        truths: &[Truth],
-    ) -> Result<&Sheet<'a>, EvalError> {
-        if let Some(found) = self.tables.iter().position(|(known, _)| *known == task) {
-            return Ok(&self.tables[found].1);
-        }
-        let lists = predictions.lists(task).ok_or_else(|| EvalError::NoTask {
-            metric: metric.to_string(),
-            task,
-            answered: predictions.tasks().iter().map(ToString::to_string).collect(),
-        })?;
-        let mut places: Vec<Option<usize>> = vec![None; self.queries];
-        let mut unknown = 0;
-        for place in 0..lists.count() {
-            let query = lists.query(place);
-            match self.known.get(query) {
-                None => unknown += 1,
-                Some(position) if places[*position].is_some() => {
-                    let place = format!("{task} predictions");
-                    return Err(EvalError::Duplicate { query: query.clone(), place });
-                }
-                Some(position) => places[*position] = Some(place),
-            }
-        }
-        let without: Vec<usize> = (0..self.queries).filter(|position| places[*position].is_none()).collect();
-        if let (Missing::Refuse, Some(first)) = (policy, without.first()) {
-            let first = truths[*first].query.id.clone();
-            return Err(EvalError::Missing { count: without.len(), queries: self.queries, task, first });
-        }
-        let empty = places.iter().flatten().filter(|place| lists.is_unanswered(**place)).count();
-        self.missing = self.missing.max(without.len() + empty);
-        self.unknown = self.unknown.max(unknown);
-        self.tables.push((task, Sheet { lists, places }));
-        Ok(&self.tables[self.tables.len() - 1].1)
-    }
-}
-
-/// The scores of some metrics that share a stage and a task.
-struct ScoreSheet<'a> {
-    plan: &'a Plan,
-    stage: &'a Stage,
-    positions: &'a [usize],
-    progress: &'a Progress,
-}
-
-impl ScoreSheet<'_> {
-    /// One vector of scores per metric.
-    fn fill(&self, truths: &[Truth], answered: &Sheet<'_>) -> Result<Vec<Vec<f64>>, EvalError> {
-        let width = self.positions.len();
-        let mut rows = vec![f64::NAN; truths.len() * width];
-        rows.par_chunks_mut(width).zip(truths.par_iter().zip(&answered.places)).with_min_len(64).try_for_each(
-            |(row, (truth, place))| {
-                self.progress.advance(1)?;
-                if place.is_none() && self.plan.missing == Missing::Skip {
-                    return Ok(());
-                }
-                let answer = place.map(|place| (answered.lists, place));
-                let case = Case::new(truth, answer, &self.stage.steps)?;
-                self.score_row(&case, row)
-            },
-        )?;
-        Ok((0..width).map(|metric| rows.iter().skip(metric).step_by(width).copied().collect()).collect())
-    }
-
-    fn score_row(&self, case: &Case<'_>, row: &mut [f64]) -> Result<(), EvalError> {
-        let mut shared =
-            Shared { sheet: self, case, any: vec![], own: vec![], precision: vec![], graded: None, matched: vec![] };
-        for (score, position) in row.iter_mut().zip(self.positions) {
-            let MetricName { metric, group } = &self.plan.metrics[*position];
-            let range = match group {
-                Some(Group::Moments(range)) => Some(*range),
-                Some(Group::Queries(grouping, class)) => {
-                    if grouping.class_of(case.truth).as_ref() != Some(class) {
-                        continue;
-                    }
-                    None
-                }
-                None => None,
-            };
-            if let Some(value) = shared.score(metric, range)? {
-                *score = value;
-            }
-        }
-        Ok(())
-    }
-
-    /// How far down a list any of the metrics looks.
-    fn depth(&self) -> usize {
-        let looks = self.positions.iter().map(|position| match self.plan.metrics[*position].metric {
-            Metric::Recall { n, .. } | Metric::Vcmr { n, .. } | Metric::Svmr { n, .. } | Metric::Mvmr { n, .. } => n,
-            _ => 1,
-        });
-        looks.max().unwrap_or(1)
-    }
-}
-
-/// What several metrics of one query share, computed when the first of them asks.
-struct Shared<'s, 'a> {
-    sheet: &'s ScoreSheet<'s>,
-    case: &'s Case<'a>,
-    /// Overlaps of the list, by range of moment length.
-    any: Vec<(Option<LengthRange>, Vec<f64>)>,
-    /// Overlaps of the list without other videos.
-    own: Vec<(Option<LengthRange>, Vec<f64>)>,
-    precision: Vec<(Option<LengthRange>, Overlaps)>,
-    graded: Option<Graded<'a>>,
-    /// Graded lists, by threshold.
-    matched: Vec<(f64, Matched)>,
-}
-
-impl<'a> Shared<'_, 'a> {
-    /// The score of this query; `None` when it does not count.
-    fn score(&mut self, metric: &Metric, range: Option<LengthRange>) -> Result<Option<f64>, EvalError> {
-        let case = self.case;
-        let judge = self.sheet.stage.judge;
-        let nothing_right = case.right(range).next().is_none();
-        let share = |hit: bool| Ok(Some(f64::from(u8::from(hit))));
-        match *metric {
-            Metric::HighlightMap { level } => self.highlight(metric, |saliency, truth, duration| {
-                highlight_ap(level.unwrap_or(HighlightLevel::VeryGood), saliency, truth, duration)
-            }),
-            Metric::HighlightHit { level } => self.highlight(metric, |saliency, truth, duration| {
-                let level = level.unwrap_or(HighlightLevel::VeryGood);
-                Some(f64::from(u8::from(highlight_hit(level, saliency, truth, duration))))
-            }),
-            Metric::RefusalPrecision => Ok(refusal_precision(case.answerable(), case.ranked.len())),
-            Metric::RefusalRecall => Ok(refusal_recall(case.answerable(), case.ranked.len())),
-            Metric::ClipsAp { none } => Ok(self.clips(|saliency, truth| clips_ap(none, saliency, truth))),
-            Metric::TopClipsAp { n } => Ok(self.clips(|saliency, truth| top_clips_ap(n, saliency, truth))),
-            Metric::Ndcg { .. } if case.targets.is_empty() => Ok(None),
-            Metric::Ndcg { k, m } => Ok(Some(self.matched(m).ndcg(k))),
-            _ if nothing_right => Ok(None),
-            Metric::Recall { n, m } | Metric::Vcmr { n, m } | Metric::Mvmr { n, m } => {
-                share(hit_within(n, m, self.any(range), judge))
-            }
-            Metric::Svmr { n, m } => share(hit_within(n, m, self.own(range), judge)),
-            Metric::Vr { n } => {
-                let right = |candidate: &Candidate<'a>| case.right(None).any(|target| case.meets(candidate, target));
-                share(case.ranked.iter().take(n).any(right))
-            }
-            Metric::MeanIou => Ok(Some(top_iou(self.any(range)).max(0.0))),
-            Metric::DiscountedRecall { n, m } => {
-                let duration = case.needs_duration(&metric.to_string())?;
-                let truth: Vec<Span> = case.right(range).map(|target| target.span).collect();
-                let video = case.right(range).next().map(|target| target.video);
-                let ranked: Vec<Span> = case
-                    .ranked
-                    .iter()
-                    .take(n)
-                    .map(|candidate| if Some(candidate.video) == video { candidate.span } else { Span::whole(0.0) })
-                    .collect();
-                Ok(Some(discounted_recall_at(n, m, &ranked, &truth, duration, WhichHit::Best, judge)))
-            }
-            Metric::MeanAp { .. } if case.ranked.is_empty() && self.sheet.plan.missing == Missing::Refuse => Ok(None),
-            Metric::MeanAp { m } => {
-                let overlaps = self.precision(range);
-                Ok(Some(match m {
-                    Some(m) => overlaps.average_precision(m),
-                    None => {
-                        let all = MAP_THRESHOLDS.map(|m| overlaps.average_precision(m));
-                        all.iter().sum::<f64>() / all.len() as f64
-                    }
-                }))
-            }
-            Metric::TargetRecall { n, m } => Ok(Some(self.precision(range).target_recall(n, m))),
-            Metric::DidemoRank { n } => {
-                let (ranked, times) = self.chunks();
-                Ok(average_rank(&ranked, &times).map(|rank| f64::from(u8::from(rank <= n as f64))))
-            }
-            Metric::DidemoMiou => {
-                let (ranked, times) = self.chunks();
-                Ok(chunk_miou(&ranked, &times))
-            }
-        }
-    }
-
-    fn highlight(
-        &self,
-        metric: &Metric,
-        score: impl FnOnce(&[f64], &cuemark_core::Highlights, f64) -> Option<f64>,
-    ) -> Result<Option<f64>, EvalError> {
-        let Some(truth) = &self.case.truth.highlights else { return Ok(None) };
-        let duration = self.case.needs_duration(&metric.to_string())?;
-        Ok(score(self.case.saliency.unwrap_or_default(), truth, duration))
-    }
-
-    fn clips(&self, score: impl FnOnce(&[f64], &cuemark_core::Highlights) -> Option<f64>) -> Option<f64> {
-        score(self.case.saliency.unwrap_or_default(), self.case.truth.highlights.as_ref()?)
-    }
-
-    fn any(&mut self, range: Option<LengthRange>) -> &[f64] {
-        let (case, sheet) = (self.case, self.sheet);
-        let judge = sheet.stage.judge;
-        cached(&mut self.any, range, || case.overlaps(case.ranked.iter(), sheet.depth(), range, judge)).as_slice()
-    }
-
-    fn own(&mut self, range: Option<LengthRange>) -> &[f64] {
-        let (case, sheet) = (self.case, self.sheet);
-        cached(&mut self.own, range, || {
-            let right = |candidate: &&Candidate<'a>| case.right(None).any(|target| case.meets(candidate, target));
-            case.overlaps(case.ranked.iter().filter(right), sheet.depth(), range, sheet.stage.judge)
-        })
-        .as_slice()
-    }
-
-    fn precision(&mut self, range: Option<LengthRange>) -> &Overlaps {
-        let case = self.case;
-        cached(&mut self.precision, range, || {
-            let ranked: Vec<Span> = case.ranked.iter().map(|candidate| candidate.span).collect();
-            let truth: Vec<Span> = case.right(range).map(|target| target.span).collect();
-            Overlaps::new(&ranked, &truth)
-        })
-    }
-
-    fn matched(&mut self, m: f64) -> &Matched {
-        let (case, judge) = (self.case, self.sheet.stage.judge);
-        let graded = self.graded.get_or_insert_with(|| {
-            let moments = case.targets.iter().map(|target| GradedSpan {
-                video: target.video,
-                span: target.span,
-                relevance: target.relevance,
-            });
-            Graded::new(case.ranked.iter().map(|candidate| (candidate.video, candidate.span)), moments)
-        });
-        cached(&mut self.matched, m, || graded.matched(m, judge))
-    }
-
-    fn chunks(&self) -> (Vec<ChunkRange>, Vec<ChunkRange>) {
-        let ranked = self.case.ranked.iter().filter_map(|candidate| ChunkRange::from_span(candidate.span));
-        let times = self.case.right(None).filter_map(|target| ChunkRange::from_span(target.span));
-        (ranked.collect(), times.collect())
-    }
-}
-
-/// The value kept under `key`, made the first time.
-fn cached<K: PartialEq, V>(cache: &mut Vec<(K, V)>, key: K, make: impl FnOnce() -> V) -> &V {
-    let found = cache.iter().position(|(known, _)| *known == key);
-    let at = found.unwrap_or_else(|| {
-        cache.push((key, make()));
-        cache.len() - 1
-    });
-    &cache[at].1
-}
-
 #[cfg(test)]
 mod tests {
-    use cuemark_core::{Prediction, Predictions, Query, QueryPredictions, Video};
+    use cuemark_core::{
+        Answer, Lists, Prediction, Predictions, Query, QueryId, QueryPredictions, Rng, Span, Video, VideoId,
+    };
 
     use super::*;
     use crate::{Overrides, parse_list, suitable};
@@ -550,5 +269,93 @@ mod tests {
         // IoU of 20–30 with 20–31 is 10/11, below 0.95.
         assert_eq!(means, [1.0 / 3.0, 2.0 / 3.0, 1.0 / 3.0]);
         assert!(found.abstention.is_none());
+    }
+
+    /// The same lists, which tell what lies in a video without being taken up.
+    struct ColumnLists<'a>(&'a dyn Lists);
+
+    impl Lists for ColumnLists<'_> {
+        fn count(&self) -> usize {
+            self.0.count()
+        }
+
+        fn query(&self, place: usize) -> &QueryId {
+            self.0.query(place)
+        }
+
+        fn is_unanswered(&self, place: usize) -> bool {
+            self.0.is_unanswered(place)
+        }
+
+        fn saliency(&self, place: usize) -> Option<&[f64]> {
+            self.0.saliency(place)
+        }
+
+        fn ranked(&self, place: usize) -> Vec<Answer<'_>> {
+            self.0.ranked(place)
+        }
+
+        fn ranked_in(&self, place: usize, depth: usize, videos: &[&VideoId]) -> Option<Vec<(usize, Answer<'_>)>> {
+            let lies = |answer: &Answer<'_>| answer.video.is_some_and(|video| videos.contains(&video));
+            let first = self.0.ranked(place).into_iter().enumerate().take(depth);
+            Some(first.filter(|(_, answer)| lies(answer)).collect())
+        }
+    }
+
+    #[test]
+    fn what_lies_in_other_videos_need_not_be_looked_at_to_be_wrong() {
+        let mut rng = Rng::stream(7, "answers");
+        let mut span = move || {
+            let start = rng.below(40) as f64;
+            (rng.below(5), Span::new(start, start + 1.0 + rng.below(20) as f64).unwrap())
+        };
+        let videos = ["p", "q", "r", "s", "t"];
+        let truths: Vec<Truth> = (0..60)
+            .map(|number| {
+                let (video, right) = span();
+                let query = Query { id: QueryId::from(number.to_string().as_str()), text: "she waves".to_owned() };
+                Truth::single(query, Video::new(videos[video], 60.0), [right, span().1].into_iter())
+            })
+            .collect();
+        let lists = truths.iter().map(|truth| QueryPredictions {
+            query: truth.query.id.clone(),
+            ranked: (0..30)
+                .map(|rank| {
+                    let (video, span) = span();
+                    Prediction { video: Some(VideoId::from(videos[video])), span, score: Some(f64::from(30 - rank)) }
+                })
+                .collect(),
+            saliency: None,
+            extra: Default::default(),
+        });
+        let predictions = Predictions::any(lists.collect());
+        let lists = ColumnLists(predictions.named(Task::Any).unwrap());
+        let columns = AnyLists(&lists);
+        let names = "R@1,IoU=0.5,R@5,IoU=0.7,VCMR:R@10,IoU=0.5,SVMR:R@1,IoU=0.5,SVMR:R@5,IoU=0.5,VR:R@1,VR:R@5,mIoU";
+        let metrics = parse_list(names).unwrap();
+        for plan in [
+            Plan::plain(metrics.clone(), Overrides::default()),
+            Plan::preset(Preset::Tvr, None, Overrides::default()),
+            Plan::preset(Preset::Mvmr, None, Overrides::default()),
+        ] {
+            let whole = evaluate(&plan, &truths, &predictions, &Progress::new()).unwrap();
+            let few = evaluate(&plan, &truths, &columns, &Progress::new()).unwrap();
+            assert_eq!(whole.columns, few.columns);
+            let mean = whole.columns.iter().filter_map(Column::mean).sum::<f64>() / whole.columns.len() as f64;
+            assert!(mean > 0.05 && mean < 0.95, "nothing to tell apart: {mean}");
+        }
+    }
+
+    /// Lists for any task.
+    struct AnyLists<'a>(&'a ColumnLists<'a>);
+
+    impl Answers for AnyLists<'_> {
+        fn tasks(&self) -> Vec<Task> {
+            vec![Task::Any]
+        }
+
+        fn named(&self, task: Task) -> Option<&dyn Lists> {
+            (task == Task::Any).then_some(self.0 as &dyn Lists)
+        }
     }
 }

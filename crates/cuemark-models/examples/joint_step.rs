@@ -7,9 +7,9 @@
 //! Prints one line of JSON: seconds of every step after a first that does not count, processor seconds of the same, and the
 //! loss without dropout, by which both sides show that they compute the same.
 
-use std::collections::HashMap;
+mod measure;
+
 use std::error::Error;
-use std::time::Instant;
 
 use candle_core::{DType, Device, Tensor};
 use cuemark_core::{NormSpan, QueryId, Rng, VideoId};
@@ -18,6 +18,11 @@ use cuemark_models::{
 };
 use cuemark_tensor::optim::{Adam, AdamConfig, WeightDecay, clip_factor, gradient_norm};
 use cuemark_tensor::{Params, Pass, Precision};
+use measure::{Seconds, number, told, write_start};
+
+/// As the program people run has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// SlowFast and CLIP side by side, CLIP's token states, clips of two seconds in 150 seconds, and the most tokens.
 const VISUAL: usize = 2304 + 512;
@@ -43,83 +48,34 @@ fn main() -> Result<(), Box<dyn Error>> {
     let given = Given::widths(VISUAL, WORD, 0);
     let model = (registry::find(name)?.build)(&toml::Table::new(), &given, params.builder())?;
     let here = draw_batch(size)?;
-    write_start(&params, &here, file)?;
+    start(&params, &here, file)?;
     let batch = here.to_device(&device)?;
     let one = draw_batch(1)?;
-    let loss = model.loss(&batch, &Pass::answering())?.total.to_device(&Device::Cpu)?.to_scalar::<f32>()?;
+    let loss = number(&model.loss(&batch, &Pass::answering())?.total)?;
 
     let mut adam = Adam::new(
         params.vars(),
         AdamConfig { weight_decay: WeightDecay::Decoupled(DECAY), ..AdamConfig::default() },
         &[],
     )?;
-    let (mut inference, mut training) = (Seconds::default(), Seconds::default());
-    for _ in 0..=steps {
-        inference.time(|| {
-            model.answer(&one.to_device(&device)?)?;
-            Ok(())
-        })?;
-    }
-    for number in 0..=steps {
-        training.time(|| {
-            step(model.as_ref(), &batch, &mut adam, number as u64)?;
-            Ok(device.synchronize()?)
-        })?;
-    }
-    let line = serde_json::json!({
-        "model": name, "inference_s": inference.wall(), "training_s": training.wall(),
-        "inference_cpu_s": inference.cpu(), "training_cpu_s": training.cpu(),
-        "loss": loss, "parameters": params.count(), "peak_gpu_bytes": peak_gpu_bytes(&device)?,
-    });
-    println!("{line}");
+    let inference = Seconds::of(steps, |_| {
+        model.answer(&one.to_device(&device)?)?;
+        Ok(())
+    })?;
+    let training = Seconds::of(steps, |number| {
+        step(model.as_ref(), &batch, &mut adam, number as u64)?;
+        Ok(device.synchronize()?)
+    })?;
+    println!("{}", told(&inference, &training, loss, &params)?);
     Ok(())
 }
 
-fn step(model: &dyn Model, batch: &Batch, adam: &mut Adam, number: u64) -> Result<f32, Box<dyn Error>> {
-    let total = model.loss(batch, &Pass::training(0, 1, Rng::new(number)))?.total;
+fn step(model: &dyn Model, batch: &Batch, adam: &mut Adam, seed: u64) -> Result<f64, Box<dyn Error>> {
+    let total = model.loss(batch, &Pass::training(0, 1, Rng::new(seed)))?.total;
     let gradients = total.backward()?;
     let norm = gradient_norm(adam.parameters(), &gradients)?;
     adam.step(&gradients, RATE, clip_factor(norm, LIMIT))?;
-    Ok(total.to_device(&Device::Cpu)?.to_scalar::<f32>()?)
-}
-
-/// Seconds of repeated work; the first time does not count.
-#[derive(Default)]
-struct Seconds(Vec<(f64, f64)>);
-
-impl Seconds {
-    fn time(&mut self, work: impl FnOnce() -> Result<(), Box<dyn Error>>) -> Result<(), Box<dyn Error>> {
-        let (wall, cpu) = (Instant::now(), processor_seconds()?);
-        work()?;
-        self.0.push((wall.elapsed().as_secs_f64(), processor_seconds()? - cpu));
-        Ok(())
-    }
-
-    fn wall(&self) -> Vec<f64> {
-        self.0.iter().skip(1).map(|(wall, _)| *wall).collect()
-    }
-
-    fn cpu(&self) -> Vec<f64> {
-        self.0.iter().skip(1).map(|(_, cpu)| *cpu).collect()
-    }
-}
-
-/// Processor time of all threads so far, in steps of 10 ms.
-fn processor_seconds() -> Result<f64, Box<dyn Error>> {
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
-    let after_name = stat.rsplit_once(')').ok_or("an unknown form of /proc/self/stat")?.1;
-    let ticks = after_name.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
-    Ok(ticks.sum::<Result<f64, _>>()? / 100.0)
-}
-
-/// The most memory of the GPU that tensors held at once. 0 on a CPU.
-#[allow(unused_variables)] // a build without GPU has none to count
-fn peak_gpu_bytes(device: &Device) -> candle_core::Result<u64> {
-    #[cfg(feature = "cuda")]
-    if let Device::Cuda(device) = device {
-        return cuemark_tensor::kernels::peak_bytes(device);
-    }
-    Ok(0)
+    Ok(number(&total)?)
 }
 
 /// Rows of length one, as the recipe has them.
@@ -179,11 +135,8 @@ fn draw_batch(size: usize) -> Result<Batch, Box<dyn Error>> {
     })
 }
 
-fn write_start(params: &Params, batch: &Batch, file: &str) -> Result<(), Box<dyn Error>> {
-    let mut tensors: HashMap<String, Tensor> = HashMap::new();
-    for (name, var) in params.vars() {
-        tensors.insert(name, var.as_detached_tensor());
-    }
+/// What the other side starts from.
+fn start(params: &Params, batch: &Batch, file: &str) -> Result<(), Box<dyn Error>> {
     let truth = JointTruth::draw("bench", batch, &Pass::answering())?;
     let counts: Vec<i64> = truth.windows.iter().map(|windows| windows.len() as i64).collect();
     let windows = truth.windows.concat();
@@ -194,17 +147,17 @@ fn write_start(params: &Params, batch: &Batch, file: &str) -> Result<(), Box<dyn
     let place = Tensor::from_vec(place, (1, CLIPS, 2), &Device::Cpu)?.repeat((batch.len(), 1, 1))?;
     let here = |numbers: Vec<i64>, shape: &[usize]| Tensor::from_vec(numbers, shape, &Device::Cpu);
     let pairs = [batch.len(), 2];
-    tensors.extend([
-        ("in.video".to_owned(), Tensor::cat(&[&batch.videos.visual, &place], 2)?),
-        ("in.video_mask".to_owned(), batch.videos.mask.clone()),
-        ("in.text".to_owned(), batch.queries.words.clone()),
-        ("in.text_mask".to_owned(), batch.queries.mask.clone()),
-        ("in.windows".to_owned(), Tensor::from_vec(windows.concat(), (windows.len(), 2), &Device::Cpu)?),
-        ("in.window_counts".to_owned(), here(counts, &[batch.len()])?),
-        ("in.good".to_owned(), here(flat(&truth.pairs.positive), &pairs)?),
-        ("in.bad".to_owned(), here(flat(&truth.pairs.negative), &pairs)?),
-        ("in.totals".to_owned(), Tensor::new(truth.totals.clone(), &Device::Cpu)?),
-        ("in.heads".to_owned(), Tensor::new(HEADS, &Device::Cpu)?),
-    ]);
-    Ok(candle_core::safetensors::save(&tensors, file)?)
+    let inputs = [
+        ("video", Tensor::cat(&[&batch.videos.visual, &place], 2)?),
+        ("video_mask", batch.videos.mask.clone()),
+        ("text", batch.queries.words.clone()),
+        ("text_mask", batch.queries.mask.clone()),
+        ("windows", Tensor::from_vec(windows.concat(), (windows.len(), 2), &Device::Cpu)?),
+        ("window_counts", here(counts, &[batch.len()])?),
+        ("good", here(flat(&truth.pairs.positive), &pairs)?),
+        ("bad", here(flat(&truth.pairs.negative), &pairs)?),
+        ("totals", Tensor::new(truth.totals.clone(), &Device::Cpu)?),
+        ("heads", Tensor::new(HEADS, &Device::Cpu)?),
+    ];
+    write_start(params, inputs, file)
 }

@@ -2,6 +2,7 @@
 
 use crate::{ModelCard, ModelError, Result, zoo};
 use cuemark_core::nearest::nearest;
+use serde::Serialize;
 
 /// Every model, in the order the documentation lists them: one line per file or folder in `zoo/`.
 pub static MODELS: &[&ModelCard] = &[
@@ -58,4 +59,25 @@ pub fn find(name: &str) -> Result<&'static ModelCard> {
         name: name.to_owned(),
         nearest: nearest(name, MODELS.iter().map(|card| card.name)),
     })
+}
+
+/// What the numbers of a method's fixture come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reference {
+    /// The authors' code was run.
+    Authors,
+    /// The method was written a second time from its description or from a TensorFlow graph, which was not run: agreement is a check of
+    /// consistency, not of the authors' numbers.
+    Rederived,
+}
+
+/// Methods whose authors' code could not be run.
+const REDERIVED: [&str; 8] = ["tgn", "mdd", "ctrl", "acrn", "ablr", "scdm", "cet", "bet"];
+
+impl ModelCard {
+    /// What its fixture's numbers come from.
+    pub fn reference(&self) -> Reference {
+        if REDERIVED.contains(&self.name) { Reference::Rederived } else { Reference::Authors }
+    }
 }

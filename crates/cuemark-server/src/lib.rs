@@ -155,7 +155,8 @@ impl Server {
 /// # Errors
 /// As [`Server::bind`].
 pub fn serve(index: Index, options: ServerOptions, listening: impl FnOnce(SocketAddr)) -> Result<(), ServerError> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let threads = options.limits.threads();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(threads).build()?;
     let served = runtime.block_on(async {
         let server = Server::bind(Arc::new(index), options).await?;
         listening(server.address()?);

@@ -82,6 +82,7 @@ fn kind(status: StatusCode) -> &'static str {
         StatusCode::UNSUPPORTED_MEDIA_TYPE => "unsupported-media-type",
         StatusCode::RANGE_NOT_SATISFIABLE => "range-not-satisfiable",
         StatusCode::UNPROCESSABLE_ENTITY => "unprocessable",
+        StatusCode::TOO_MANY_REQUESTS => "too-many-requests",
         StatusCode::SERVICE_UNAVAILABLE => "busy",
         StatusCode::INSUFFICIENT_STORAGE => "full",
         status if status.is_client_error() => "bad-request",
@@ -160,7 +161,7 @@ impl IntoResponse for Problem {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_string(&self).unwrap_or_default();
         let mut response = (status, [(header::CONTENT_TYPE, FORM)], body).into_response();
-        if status == StatusCode::SERVICE_UNAVAILABLE {
+        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response

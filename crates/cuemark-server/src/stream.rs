@@ -10,16 +10,14 @@ use axum::body::{Body, Bytes};
 use futures_util::stream::unfold;
 use tokio::sync::Semaphore;
 
+use crate::limits::READS;
+
 /// Bytes read at a time.
 const PIECE: usize = 64 << 10;
 /// Bytes read at a time when there are many readers: what each of them holds while it stalls.
 const SMALL_PIECE: usize = 8 << 10;
 /// From so many readers on, pieces are small.
 const MANY: usize = 512;
-/// Reads at a time. Each is a thread, and allocators keep nearly a megabyte for each thread that ever asked for a piece: without
-/// this, hundreds of clients that come at once take hundreds of megabytes.
-const READS: usize = 16;
-
 /// How many answers are being streamed, and the right to read a piece.
 #[derive(Clone)]
 pub(crate) struct Readers {

@@ -1,6 +1,7 @@
 //! Work for a request, off the threads that serve: so much at a time, and stopped when nobody waits for it any more.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -9,10 +10,25 @@ use tokio::sync::Semaphore;
 
 use crate::problem::Problem;
 
+/// Requests that may wait for each turn there is. Whoever comes later is sent away at once: a queue that takes everybody in grows
+/// until all of it waits in vain, and the machine works for clients that have long gone.
+const WAITING: usize = 64;
+
 /// One kind of work: how much of it at a time, and how long a request waits for its turn.
 pub(crate) struct Work {
     turns: Arc<Semaphore>,
     patience: Duration,
+    waiting: AtomicUsize,
+    most_waiting: usize,
+}
+
+/// A request that waits, counted until it does no more.
+struct Waiting<'w>(&'w AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Stops work when the request that wanted it is gone: its client has hung up, or it took too long.
@@ -26,7 +42,17 @@ impl Drop for HungUp {
 
 impl Work {
     pub(crate) fn new(at_a_time: usize, patience: Duration) -> Self {
-        Self { turns: Arc::new(Semaphore::new(at_a_time)), patience }
+        let turns = Arc::new(Semaphore::new(at_a_time));
+        Self { turns, patience, waiting: AtomicUsize::new(0), most_waiting: WAITING * at_a_time }
+    }
+
+    /// Joins those that wait, unless there are too many.
+    fn wait(&self) -> Result<Waiting<'_>, Problem> {
+        let waiting = Waiting(&self.waiting);
+        if self.waiting.fetch_add(1, Ordering::Relaxed) < self.most_waiting {
+            return Ok(waiting);
+        }
+        Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many wait already").hint("try again in a moment"))
     }
 
     /// Does `work` when its turn has come. The turn belongs to the work and not to the request: a client that hangs up
@@ -39,10 +65,12 @@ impl Work {
         T: Send + 'static,
         E: Into<Problem> + Send + 'static,
     {
+        let waiting = self.wait()?;
         let Ok(Ok(turn)) = tokio::time::timeout(self.patience, Arc::clone(&self.turns).acquire_owned()).await else {
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too much is asked for at a time")
                 .hint("try again in a moment"));
         };
+        drop(waiting);
         let progress = Arc::new(Progress::new());
         let _hung_up = HungUp(Arc::clone(&progress));
         let done = tokio::task::spawn_blocking(move || {
@@ -62,7 +90,6 @@ impl Work {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Instant;
 
     use super::*;
@@ -124,6 +151,31 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(20)).await;
             assert_eq!(work.run(|_| Ok::<_, Problem>(())).await.unwrap_err().status(), 503);
             long.abort();
+        });
+    }
+
+    #[test]
+    fn who_finds_too_many_waiting_is_sent_away_at_once_and_places_in_the_queue_come_back() {
+        runtime().block_on(async {
+            let work = Arc::new(Work::new(1, Duration::from_secs(30)));
+            let (busy, count) = (Arc::clone(&work), Arc::new(Count::default()));
+            let long = tokio::spawn(async move { busy.run(move |told| until_stopped(&count, told)).await });
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let queue: Vec<_> = (0..WAITING)
+                .map(|_| {
+                    let work = Arc::clone(&work);
+                    tokio::spawn(async move { work.run(|_| Ok::<_, Problem>(())).await })
+                })
+                .collect();
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let began = Instant::now();
+            assert_eq!(work.run(|_| Ok::<_, Problem>(())).await.unwrap_err().status(), 429);
+            assert!(began.elapsed() < Duration::from_secs(5), "it waited {:?}", began.elapsed());
+            long.abort();
+            for waited in queue {
+                assert!(waited.await.unwrap().is_ok(), "who was in time is served");
+            }
+            assert_eq!(work.waiting.load(Ordering::Relaxed), 0);
         });
     }
 }

@@ -5,6 +5,7 @@ use candle_core::{CpuStorage, CustomOp1, DType, Layout, Result, Shape, Tensor, b
 use rayon::prelude::*;
 
 use crate::map::numbers;
+use crate::vectorised;
 
 /// Values that one task computes.
 const BLOCK: usize = 1 << 14;
@@ -37,12 +38,15 @@ impl Dropout {
         x.contiguous()?.apply_op1(self)
     }
 
-    fn factor(&self, place: u64) -> f32 {
+    /// What the value at a place is multiplied by.
+    #[inline(always)]
+    pub(crate) fn factor(&self, place: u64) -> f32 {
         if bits(self.seed, place) < self.limit { 0.0 } else { self.scale }
     }
 }
 
 /// 32 even bits for each place under a seed: the upper half of SplitMix64's output. `map.cu` has the same.
+#[inline(always)]
 fn bits(seed: u64, place: u64) -> u32 {
     let mut x = seed.wrapping_add(place.wrapping_add(1).wrapping_mul(STRIDE));
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -60,7 +64,10 @@ impl CustomOp1 for Dropout {
         let mut y = vec![0f32; x.len()];
         y.par_chunks_mut(BLOCK).zip(x.par_chunks(BLOCK)).enumerate().for_each(|(block, (y, x))| {
             let places = (block * BLOCK) as u64..;
-            y.iter_mut().zip(x).zip(places).for_each(|((y, x), place)| *y = x * self.factor(place));
+            vectorised(
+                #[inline(always)]
+                || y.iter_mut().zip(x).zip(places.clone()).for_each(|((y, x), place)| *y = x * self.factor(place)),
+            );
         });
         Ok((CpuStorage::F32(y), layout.shape().clone()))
     }

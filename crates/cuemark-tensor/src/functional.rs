@@ -6,6 +6,8 @@ use crate::MatrixProduct as _;
 
 pub use candle_nn::ops::{log_softmax, sigmoid};
 
+pub use crate::gelu::gelu;
+pub use crate::prelu::prelu;
 pub use crate::softmax::softmax;
 
 /// `x / max(‖x‖₂, 1e-12)` along the last axis, as PyTorch's `normalize` does.
@@ -68,14 +70,6 @@ pub fn masked_mean(x: &Tensor, mask: &Tensor, axis: usize) -> Result<Tensor> {
 /// Those of the tensor operations.
 pub fn cosine(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     l2_normalise(a)?.times(&l2_normalise(b)?.t()?)
-}
-
-/// Exact Gaussian error linear unit.
-///
-/// # Errors
-/// Those of the tensor operations.
-pub fn gelu(x: &Tensor) -> Result<Tensor> {
-    x.gelu_erf()
 }
 
 /// `softmax(q kᵀ / √d) v` over the last two axes; `bias`, when given, is added to the logits before the softmax.

@@ -3,7 +3,9 @@
 //! - [`device`] chooses CPU or GPU by name;
 //! - [`Params`] holds a network's parameters under the names of its published code: drawn from a seed, loaded from a
 //!   checkpoint, or merely counted;
+//! - [`attend`], [`linear()`] and [`layer_norm()`] are the parts of a transformer, each as one operation with a gradient;
 //! - [`functional`] has the composed operations that candle lacks or offers without a gradient;
+//! - [`known`] is a number that was worked out on the host, with its gradient;
 //! - [`map`] computes convolutions on the valid cells of a start × end map alone;
 //! - [`MatrixProduct`] multiplies matrices however they lie in memory;
 //! - [`recurrent`] runs LSTM and GRU layers as one operation;
@@ -11,25 +13,39 @@
 //! - [`volume`] convolves and pools stacks of pictures, for networks that only answer;
 //! - [`optim`] steps parameters in place.
 
+#[cfg(test)]
+mod against;
+mod attention;
 mod device;
 mod dropout;
 pub mod functional;
+mod gelu;
 #[cfg(feature = "cuda")]
 pub mod kernels;
+mod known;
+mod layer_norm;
+mod linear;
 pub mod map;
 mod matrix;
 pub mod optim;
 mod params;
 mod pass;
+mod prelu;
 mod product;
 pub mod recurrent;
+mod residual;
 mod softmax;
+mod sums;
 mod vectorised;
 pub mod volume;
 
+pub use attention::{Heads, attend};
 pub use candle_core::{DType, Device, Tensor, Var};
 pub use candle_nn::{Init, VarBuilder};
 pub use device::{Precision, UnknownDevice, device, set_precision};
+pub use known::known;
+pub use layer_norm::layer_norm;
+pub use linear::{Bend, Part, linear};
 pub use params::Params;
 pub use pass::Pass;
 pub use product::MatrixProduct;

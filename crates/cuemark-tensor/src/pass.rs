@@ -56,13 +56,12 @@ impl Pass {
     /// # Errors
     /// Those of the tensor operations.
     pub fn dropout(&self, x: &Tensor, p: f64) -> Result<Tensor> {
-        if p <= 0.0 {
-            return Ok(x.clone());
-        }
-        match self.draw(Rng::bits) {
-            None => Ok(x.clone()),
-            Some(seed) => Dropout::new(p, seed).apply(x),
-        }
+        self.draw_dropout(p).map_or_else(|| Ok(x.clone()), |dropout| dropout.apply(x))
+    }
+
+    /// What [`Pass::dropout`] would drop next; none when nothing is dropped.
+    pub(crate) fn draw_dropout(&self, p: f64) -> Option<Dropout> {
+        if p > 0.0 { self.draw(Rng::bits).map(|seed| Dropout::new(p, seed)) } else { None }
     }
 }
 

@@ -5,6 +5,8 @@ use candle_core::{CpuStorage, CustomOp1, CustomOp2, D, DType, Layout, Result, Sh
 use rayon::prelude::*;
 
 use crate::map::numbers;
+use crate::sums::{dot, exp_below_zero, largest, sum};
+use crate::vectorised;
 
 /// Rows that one task computes.
 const BLOCK_ROWS: usize = 64;
@@ -16,7 +18,8 @@ const BLOCK_ROWS: usize = 64;
 #[allow(clippy::needless_pass_by_value)] // candle takes axes by value, and so do we
 pub fn softmax<A: candle_core::shape::Dim>(x: &Tensor, axis: A) -> Result<Tensor> {
     let axis = axis.to_index(x.shape(), "softmax")?;
-    let fused = axis + 1 == x.rank() && x.device().is_cpu() && x.dtype() == DType::F32 && x.dim(D::Minus1)? > 0;
+    let here = x.device().is_cpu() || x.device().is_cuda();
+    let fused = axis + 1 == x.rank() && here && x.dtype() == DType::F32 && x.elem_count() > 0;
     if fused { x.contiguous()?.apply_op1(Softmax) } else { candle_nn::ops::softmax(x, axis) }
 }
 
@@ -32,19 +35,36 @@ impl CustomOp1 for Softmax {
         let width = layout.dims().last().copied().unwrap_or(1);
         let mut y = vec![0f32; x.len()];
         y.par_chunks_mut(BLOCK_ROWS * width).zip(x.par_chunks(BLOCK_ROWS * width)).for_each(|(y, x)| {
-            for (y, x) in y.chunks_exact_mut(width).zip(x.chunks_exact(width)) {
-                let largest = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                y.iter_mut().zip(x).for_each(|(y, x)| *y = (x - largest).exp());
-                let scale = 1.0 / y.iter().sum::<f32>();
-                y.iter_mut().for_each(|y| *y *= scale);
-            }
+            y.copy_from_slice(x);
+            vectorised(
+                #[inline(always)]
+                || {
+                    for row in y.chunks_exact_mut(width) {
+                        row_in_place(row);
+                    }
+                },
+            );
         });
         Ok((CpuStorage::F32(y), layout.shape().clone()))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(&self, x: &candle_core::CudaStorage, layout: &Layout) -> Result<(candle_core::CudaStorage, Shape)> {
+        crate::kernels::softmax((x, layout))
     }
 
     fn bwd(&self, _: &Tensor, y: &Tensor, gradient: &Tensor) -> Result<Option<Tensor>> {
         y.contiguous()?.apply_op2_no_bwd(&gradient.contiguous()?, &SoftmaxGradient).map(Some)
     }
+}
+
+/// Logits of one row become their shares; meant to be called inside [`vectorised`].
+#[inline(always)]
+pub(crate) fn row_in_place(row: &mut [f32]) {
+    let most = largest(row);
+    row.iter_mut().for_each(|x| *x = exp_below_zero(*x - most));
+    let scale = 1.0 / sum(row, |x| x);
+    row.iter_mut().for_each(|x| *x *= scale);
 }
 
 /// `y (g - Σ y g)` by rows.
@@ -61,43 +81,79 @@ impl CustomOp2 for SoftmaxGradient {
         let block = BLOCK_ROWS * width;
         let mut x = vec![0f32; y.len()];
         x.par_chunks_mut(block).zip(y.par_chunks(block)).zip(g.par_chunks(block)).for_each(|((x, y), g)| {
-            let rows = x.chunks_exact_mut(width).zip(y.chunks_exact(width)).zip(g.chunks_exact(width));
-            for ((x, y), g) in rows {
-                let common: f32 = y.iter().zip(g).map(|(y, g)| y * g).sum();
-                x.iter_mut().zip(y.iter().zip(g)).for_each(|(x, (y, g))| *x = y * (g - common));
-            }
+            vectorised(
+                #[inline(always)]
+                || {
+                    let rows = x.chunks_exact_mut(width).zip(y.chunks_exact(width)).zip(g.chunks_exact(width));
+                    for ((x, y), g) in rows {
+                        let common = dot(y, g);
+                        x.iter_mut().zip(y.iter().zip(g)).for_each(|(x, (y, g))| *x = y * (g - common));
+                    }
+                },
+            );
         });
         Ok((CpuStorage::F32(x), layout.shape().clone()))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn cuda_fwd(
+        &self,
+        y: &candle_core::CudaStorage,
+        layout: &Layout,
+        gradient: &candle_core::CudaStorage,
+        gradient_layout: &Layout,
+    ) -> Result<(candle_core::CudaStorage, Shape)> {
+        crate::kernels::softmax_gradient((y, layout), (gradient, gradient_layout))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{Device, Var};
+    use candle_core::Var;
+    use cuemark_core::Rng;
 
     use super::*;
+    use crate::against::{assert_close, devices, draw};
 
     #[test]
-    fn values_and_gradients_are_those_of_the_composed_form() {
-        let values: Vec<f32> = (0..600).map(|n| (n as f32 * 0.37).sin() * 4.0).collect();
-        let x = Var::from_vec(values, (2, 60, 5), &Device::Cpu).unwrap();
-        let weights = Tensor::arange(0f32, 5.0, &Device::Cpu).unwrap();
-        let through = |y: Tensor| {
-            let loss = y.broadcast_mul(&weights).unwrap().sqr().unwrap().sum_all().unwrap();
-            let gradient = loss.backward().unwrap().get(x.as_tensor()).unwrap().clone();
-            [y, gradient].map(|tensor| tensor.flatten_all().unwrap().to_vec1::<f32>().unwrap())
-        };
-        let ours = through(softmax(x.as_tensor(), D::Minus1).unwrap());
-        let composed = through(candle_nn::ops::softmax(x.as_tensor(), D::Minus1).unwrap());
-        for (ours, composed) in ours.iter().zip(&composed) {
-            assert!(ours.iter().zip(composed).all(|(a, b)| (a - b).abs() < 1e-5));
+    fn values_and_gradients_are_those_of_plain_loops() {
+        let rng = &mut Rng::new(2);
+        for (rows, width) in [(120, 5), (1, 1), (67, 33), (3, 1000), (300, 107)] {
+            let (x, pull) = (draw(rng, rows * width), draw(rng, rows * width));
+            let (mut shares, mut gradient) = (Vec::new(), Vec::new());
+            for (x, pull) in x.chunks(width).zip(pull.chunks(width)) {
+                let powers: Vec<f64> = x.iter().map(|x| f64::from(4.0 * x).exp()).collect();
+                let total: f64 = powers.iter().sum();
+                let common: f64 = powers.iter().zip(pull).map(|(power, g)| power / total * f64::from(*g)).sum();
+                shares.extend(powers.iter().map(|power| power / total));
+                gradient
+                    .extend(powers.iter().zip(pull).map(|(power, g)| 4.0 * power / total * (f64::from(*g) - common)));
+            }
+            for device in devices() {
+                let x = Var::from_tensor(&Tensor::from_slice(&x, (rows, 1, width), &device).unwrap()).unwrap();
+                let y = softmax(&(x.as_tensor() * 4.0).unwrap(), D::Minus1).unwrap();
+                let pull = Tensor::from_slice(&pull, y.shape(), &device).unwrap();
+                let gradients = (&y * pull).unwrap().sum_all().unwrap().backward().unwrap();
+                let what = format!("{rows} rows of {width} on {device:?}");
+                assert_close(&y, &shares, 1e-6, &what);
+                assert_close(gradients.get(&x).unwrap(), &gradient, 1e-5, &what);
+            }
         }
     }
 
     #[test]
     fn a_masked_row_shares_nothing_with_what_is_masked_and_large_logits_do_not_overflow() {
-        let x = Tensor::new(&[[1e4f32, 1e4, -1e9], [-1e30, -1e30, 0.0]], &Device::Cpu).unwrap();
-        let y = softmax(&x, 1).unwrap().to_vec2::<f32>().unwrap();
-        assert_eq!(y, [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]);
+        for device in devices() {
+            let x = Tensor::new(&[[1e4f32, 1e4, -1e9], [-1e30, -1e30, 0.0]], &device).unwrap();
+            let y = softmax(&x, 1).unwrap().to_vec2::<f32>().unwrap();
+            assert_eq!(y, [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]);
+        }
+    }
+
+    #[test]
+    fn another_axis_is_the_composed_form() {
+        let x = Tensor::from_vec(draw(&mut Rng::new(3), 12), (3, 4), &candle_core::Device::Cpu).unwrap();
+        let y = softmax(&x, 0).unwrap().sum(0).unwrap().to_vec1::<f32>().unwrap();
+        assert!(y.iter().all(|sum| (sum - 1.0).abs() < 1e-6), "{y:?}");
     }
 }

@@ -27,6 +27,8 @@ mod run_folder;
 mod schedule;
 mod score;
 mod session;
+#[cfg(test)]
+mod side_by_side;
 mod splits;
 mod stage;
 mod text;

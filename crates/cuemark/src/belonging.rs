@@ -18,7 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::{Error, Note, Result};
 
 /// Lists whose spans are looked at before all are.
-const SAMPLE: usize = 2_000;
+const SAMPLE: usize = 500;
 /// Below this share of known ids, and of answered queries, files do not belong together.
 const FEW: f64 = 0.1;
 /// Lists from which "none of them names its query's video" says something.
@@ -201,14 +201,17 @@ impl Pairing<'_> {
             return Some(Note::new(self.file, past.len(), text).first_at(lists.query(past.first()?.list)));
         }
         let long = looks.iter().filter(|look| look.length > LONG).count();
-        let fractions = looks.iter().all(|look| look.end <= 1.0) && looks.iter().any(|look| look.end > 0.0);
+        // A few may reach past the end of their video.
+        let within = looks.iter().filter(|look| look.end <= 1.0).count();
+        let fractions = 20 * within >= 19 * looks.len() && looks.iter().any(|look| look.end > 0.0);
         if fractions && 2 * long > looks.len() && looks.len() >= 3 {
             let text = format!(
-                "all {} end within the first second, so the times look like fractions of the video; they were read as \
+                "{} of {} end within the first second, so the times look like fractions of the video; they were read as \
                  seconds",
+                thousands(within),
                 counted(looks.len(), "first answer", "first answers")
             );
-            return Some(Note::new(self.file, looks.len(), text).first_at(lists.query(looks.first()?.list)));
+            return Some(Note::new(self.file, within, text).first_at(lists.query(looks.first()?.list)));
         }
         None
     }

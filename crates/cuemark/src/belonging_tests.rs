@@ -98,6 +98,10 @@ fn other_units_than_seconds_are_noted() {
     assert!(note(&[(10_000.0, 20_000.0, 1.0)])[0].contains("look like milliseconds"));
     assert!(note(&[(250.0, 500.0, 1.0)])[0].contains("look like frames"));
     assert!(note(&[(0.1, 0.2, 1.0)])[0].contains("look like fractions"));
+    // One of them reaches a little past the end of its video.
+    let mut nearly = answers(0..20, "", &[(0.1, 0.2, 1.0)]);
+    nearly.tasks[0].queries[7].ranked[0].span = span(0.9, 1.04);
+    assert!(strict(&truths(20), &nearly).unwrap()[0].contains("19 of 20 first answers end within the first second"));
     assert_eq!(note(&[(80.0, 130.0, 1.0)]), Vec::<String>::new());
 }
 

@@ -1,7 +1,9 @@
 //! `cargo xtask bench`: both sides of a ratio measured in one run, on this machine.
 
+mod arena;
 mod encode;
 mod eval;
+mod features;
 mod inputs;
 mod joint;
 mod protocols;
@@ -10,6 +12,7 @@ mod report;
 mod search;
 mod spread;
 mod steps;
+mod text;
 mod train;
 mod zoo;
 
@@ -39,6 +42,11 @@ pub(crate) const BENCHES: &[Bench] = &[
         run: eval::run,
     },
     Bench {
+        name: "features",
+        about: "HDF5 files in every layout of h5py's, read by the library of the default program and by h5py",
+        run: features::run,
+    },
+    Bench {
         name: "joint",
         about: "networks of moments and highlights: a training step and one query against PyTorch at the published size",
         run: joint::run,
@@ -62,6 +70,11 @@ pub(crate) const BENCHES: &[Bench] = &[
         name: "search",
         about: "a million moments of world videos against hnswlib: recall, queries a second, memory, build",
         run: search::run,
+    },
+    Bench {
+        name: "text",
+        about: "MMN with DistilBERT fine-tuned: a training step and one query against PyTorch at the published size",
+        run: text::run,
     },
     Bench {
         name: "train",

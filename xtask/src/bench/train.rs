@@ -1,18 +1,13 @@
 //! `bench train`: 2D-TAN's inference and training step against the same in plain PyTorch, two threads each.
 
-use std::path::PathBuf;
-use std::process::Command;
-
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
-use super::steps::{PARTS, Side, agree, line};
+use super::arena::{Arena, Words};
+use super::steps::{PARTS, Side, agree};
 use super::{Options, Report, Table};
-use crate::process::{cargo, scratch_folder, target_folder, watch};
 use crate::python;
 
-/// Threads of each side.
-const THREADS: usize = 2;
 /// Steps of each kind in one process, after one that does not count.
 const STEPS: usize = 2;
 /// Layers of the convolution stack; the width of everything is the published 512.
@@ -35,41 +30,33 @@ const CASES: [Case; 2] = [
 ];
 const SUPPORTS: [&str; 2] = ["exact", "valid"];
 pub(crate) fn run(options: &Options) -> Result<Report> {
-    let build = ["build", "--release", "--package", "cuemark-models", "--example", "train_step"];
-    if !watch(&mut cargo(&build))?.ok {
-        bail!("our side does not build");
-    }
-    let arena = Arena {
-        ours: target_folder()?.join("release/examples/train_step"),
-        python: python::interpreter(&[python::NUMPY, python::TORCH])?,
-        folder: scratch_folder("bench-train")?,
-    };
+    let arena = Arena::open("train_step", "train_step.py", &[python::NUMPY, python::TORCH], STEPS)?;
     let (mut rows, mut figures) = (Vec::new(), Vec::new());
     for case in &CASES {
-        let (mut peer, mut ours) = (Side::default(), [Side::default(), Side::default()]);
+        let (mut theirs, mut mine) = (Side::default(), [Side::default(), Side::default()]);
         let mut bounds = [(0.0, 0.0); 2];
         for _ in 0..options.repeat.min(3) {
-            let exact = arena.ours(case, SUPPORTS[0])?;
-            let dense = arena.peer(case)?;
-            let valid = arena.ours(case, SUPPORTS[1])?;
+            let exact = ours(&arena, case, SUPPORTS[0])?;
+            let dense = peer(&arena, case)?;
+            let valid = ours(&arena, case, SUPPORTS[1])?;
             agree(&dense, &exact).with_context(|| case.name)?;
-            peer.add(&dense)?;
+            theirs.add(&dense)?;
             for (side, line) in [&exact, &valid].into_iter().enumerate() {
-                ours[side].add(line)?;
+                mine[side].add(line)?;
                 bounds[side] = bound(line)?;
             }
         }
         for (side, support) in SUPPORTS.iter().enumerate() {
             for (part, (name, ..)) in PARTS.iter().enumerate() {
-                let (theirs, mine) = (&peer.wall[part], &ours[side].wall[part]);
+                let (dense, sparse) = (&theirs.wall[part], &mine[side].wall[part]);
                 let (cells, products) = bounds[side];
                 rows.push(vec![
                     format!("{}, {support}", case.name),
                     (*name).to_owned(),
-                    theirs.to_string(),
-                    mine.to_string(),
-                    format!("{:.2}x", theirs.median() / mine.median()),
-                    format!("{:.2}x", peer.cpu[part].median() / ours[side].cpu[part].median()),
+                    dense.to_string(),
+                    sparse.to_string(),
+                    format!("{:.2}x", dense.median() / sparse.median()),
+                    format!("{:.2}x", theirs.cpu[part].median() / mine[side].cpu[part].median()),
                     format!("{}x", case.wanted[side]),
                     format!("{cells:.2}x"),
                     format!("{products:.2}x"),
@@ -77,7 +64,7 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
             }
         }
         figures.push(json!({
-            "case": case.name, "torch": peer.to_json(), "exact": ours[0].to_json(), "valid": ours[1].to_json(),
+            "case": case.name, "torch": theirs.to_json(), "exact": mine[0].to_json(), "valid": mine[1].to_json(),
             "bounds": bounds.map(|(cells, products)| json!({ "cells": cells, "products": products })),
         }));
     }
@@ -89,39 +76,29 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
     Ok(Report { tables: vec![Table { title, header, rows }], figures: figures.into() })
 }
 
-/// The two programs and a folder to work in.
-struct Arena {
-    ours: PathBuf,
-    python: PathBuf,
-    folder: PathBuf,
+/// Our side on the cells of `support`.
+fn ours(arena: &Arena, case: &Case, support: &str) -> Result<Value> {
+    let Case { clips, counts, kernel, batch, .. } = case;
+    let settings = arena.folder.join("settings.toml");
+    let text = format!(
+        "map = {{ pre_clips = 256, clips = {clips}, counts = {counts:?} }}\nkernel = {kernel}\nlayers = {LAYERS}\nsupport = \"{support}\"\n"
+    );
+    std::fs::write(&settings, text)?;
+    let words = [settings.display().to_string(), batch.to_string()];
+    arena.ours(&Words { ours: &words, peer: &[], start: &start(support) })
 }
 
-impl Arena {
-    fn ours(&self, case: &Case, support: &str) -> Result<Value> {
-        let Case { clips, counts, kernel, batch, .. } = case;
-        let settings = self.folder.join("settings.toml");
-        let text = format!(
-            "map = {{ pre_clips = 256, clips = {clips}, counts = {counts:?} }}\nkernel = {kernel}\nlayers = {LAYERS}\nsupport = \"{support}\"\n"
-        );
-        std::fs::write(&settings, text)?;
-        let mut command = Command::new(&self.ours);
-        command.arg(settings).args([batch.to_string(), STEPS.to_string(), "cpu".to_owned()]).arg(self.start(support));
-        line(command.env("RAYON_NUM_THREADS", THREADS.to_string()), &self.folder)
-    }
+/// The peer; starts from what our exact side wrote.
+fn peer(arena: &Arena, case: &Case) -> Result<Value> {
+    let counts: Vec<String> = case.counts.iter().map(usize::to_string).collect();
+    let words = [case.clips, case.kernel, LAYERS, case.batch].map(|number| number.to_string());
+    let [clips, kernel, layers, batch] = words;
+    let words = [clips, counts.join(","), kernel, layers, batch];
+    arena.peer(&Words { ours: &[], peer: &words, start: &start(SUPPORTS[0]) })
+}
 
-    /// Starts from what our exact side wrote.
-    fn peer(&self, case: &Case) -> Result<Value> {
-        let counts: Vec<String> = case.counts.iter().map(usize::to_string).collect();
-        let mut command = Command::new(&self.python);
-        command.arg(python::peer("train_step.py")).arg(case.clips.to_string()).arg(counts.join(","));
-        command.args([case.kernel, LAYERS, case.batch, STEPS].map(|number| number.to_string()));
-        command.arg("cpu").arg(THREADS.to_string()).arg(self.start(SUPPORTS[0]));
-        line(command.env("OMP_NUM_THREADS", THREADS.to_string()), &self.folder)
-    }
-
-    fn start(&self, support: &str) -> PathBuf {
-        self.folder.join(format!("start-{support}.safetensors"))
-    }
+fn start(support: &str) -> String {
+    format!("start-{support}.safetensors")
 }
 
 /// Dense cells over ours, and over what our products amount to.

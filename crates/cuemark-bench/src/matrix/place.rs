@@ -5,7 +5,7 @@ use cuemark_formats::world_folder::WORLD;
 use cuemark_train::{DataConfig, Override, RunFile};
 use toml::{Table, Value};
 
-use super::file::{DatasetEntry, ModelEntry};
+use super::file::{DatasetEntry, ModelEntry, Protocol};
 use super::ready;
 use crate::Result;
 
@@ -42,6 +42,12 @@ impl Place<'_> {
             }
         }
         Ok(DataConfig::from_table("matrix", data)?)
+    }
+
+    /// The split whose sentences describe moments, where it is not the training split.
+    pub(super) fn captions(&self) -> Option<Utf8PathBuf> {
+        let splits = self.splits.as_ref().filter(|_| self.entry.protocol == Protocol::Ranked)?;
+        Some(splits.join("captions.jsonl"))
     }
 
     /// Run files that a model may be described by, the best first.

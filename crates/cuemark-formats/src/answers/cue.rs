@@ -2,7 +2,7 @@
 
 use super::lex::Kind;
 use super::times::{Element, What};
-use super::words::{AT, END, END_FAR, FILLER, FIRST, LAST, LASTING, START, START_FAR};
+use super::words::{APPEARS, AT, END, END_FAR, FILLER, FIRST, LAST, LASTING, START, START_FAR};
 
 /// What a time is, by the words before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(super) fn cue(text: &str, elements: &[Element], place: usize) -> Cue {
                     return Cue::Start;
                 }
                 if any(END) || element.tag && any(&["e"]) {
-                    return Cue::End;
+                    return if is_late_start(text, before, before.len() - 1 - back) { Cue::Start } else { Cue::End };
                 }
                 if any(LASTING) || any(&["last"]) {
                     return Cue::Lasting;
@@ -73,6 +73,24 @@ pub(super) fn cue(text: &str, elements: &[Element], place: usize) -> Cue {
         }
     }
     Cue::None
+}
+
+/// Whether the word at `place` is the `until` of `does not start until 30 s`, which names a start.
+pub(super) fn is_late_start(text: &str, elements: &[Element], place: usize) -> bool {
+    let word = |place: usize| {
+        let element = elements.get(place).filter(|element| element.what == What::Word)?;
+        text.get(element.at.clone())
+    };
+    let is = |place: usize, list: &[&str]| {
+        word(place).is_some_and(|word| list.iter().any(|known| word.eq_ignore_ascii_case(known)))
+    };
+    let denies = |place: usize| {
+        is(place, &["not", "never", "cannot"])
+            || word(place).is_some_and(|word| word.ends_with("n't") || word.ends_with("n’t"))
+    };
+    is(place, &["until", "till"])
+        && (1..=2).filter_map(|back| place.checked_sub(back)).any(|place| is(place, START_FAR) || is(place, APPEARS))
+        && (1..=5).filter_map(|back| place.checked_sub(back)).any(denies)
 }
 
 /// Whether `last`, `back` elements before the end, is the last one of something rather than a verb.

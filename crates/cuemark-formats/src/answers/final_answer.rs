@@ -19,7 +19,7 @@ pub(super) struct Parts {
 const THINKING: [&str; 4] = ["</think>", "</thinking>", "◁/think▷", "</thought>"];
 const THINKS: [&str; 4] = ["<think>", "<thinking>", "◁think▷", "<thought>"];
 /// What stands before a final answer; what follows settles the matter.
-const MARKERS: [&str; 15] = [
+const MARKERS: &[&str] = &[
     "final answer",
     "answer is",
     "answer should be",
@@ -35,6 +35,9 @@ const MARKERS: [&str; 15] = [
     "\\boxed{",
     "\na:",
     "final time range",
+    "correct one is",
+    "correct option is",
+    "correct choice is",
 ];
 /// What may stand before one.
 const HINTS: [&str; 11] = [
@@ -83,7 +86,7 @@ pub(super) fn parts(text: &str) -> Parts {
         REASONS.iter().filter_map(|mark| rest.find(mark)).min().map(|at| from + at)
     };
     let mut parts = Vec::new();
-    if let Some(at) = last(&MARKERS) {
+    if let Some(at) = last(MARKERS) {
         if let Some(end) = reasons(at) {
             parts.push(Part { bytes: whole.start + at..whole.start + end, settles: false });
         }

@@ -157,7 +157,11 @@ impl Reader<'_> {
         };
         let named =
             self.is(self.place + 1, &["of"]) || before.first().is_some_and(|word| word.eq_ignore_ascii_case("the"));
-        let verb = self.is(self.place + 1, &["at", "from", "time", "times", "around", "about", "in", "by", "and"])
+        // `the beginning and end times are …`, but `at the beginning and stops at 25 s`.
+        let listed =
+            self.is(self.place + 1, &["and"]) && !self.is(self.place + 2, &["ends", "stops", "finishes", "concludes"]);
+        let verb = self.is(self.place + 1, &["at", "from", "time", "times", "around", "about", "in", "by"])
+            || listed
             || matches!(self.kind(self.place + 1), Some(Kind::Colon));
         let tagged = self.tokens.get(self.place).is_some_and(|token| token.tag) && lead(&["video"]);
         let until = || {

@@ -57,6 +57,8 @@ pub(super) const END: &[&str] = &[
 /// Of those, the verbs and nouns, which may stand some words before their time: `starts pouring at 14 s`.
 pub(super) const START_FAR: &[&str] =
     &["start", "starts", "starting", "started", "begin", "begins", "beginning", "began", "commences", "commence"];
+/// What something does when it is there at last: `does not appear until 30 s`.
+pub(super) const APPEARS: &[&str] = &["appear", "happen", "occur", "come", "enter", "arrive", "show", "take"];
 /// The same for ends.
 pub(super) const END_FAR: &[&str] = &[
     "end",

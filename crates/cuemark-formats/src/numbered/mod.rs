@@ -9,11 +9,12 @@
 mod decode;
 mod write;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use cuemark_core::{
     Answer, Answers, Extra, Lists, Prediction, QueryId, QueryPredictions, RowCounts, Span, Task, TaskPredictions,
-    UnreadFields, VideoTable,
+    UnreadFields, VideoId, VideoTable,
 };
 use serde_json::{Map, Value};
 
@@ -129,12 +130,19 @@ struct Packed {
 /// Numbers, exactly as they were read. Predicted times mostly lie on a grid of clips, which half the bytes hold as well.
 #[derive(Debug)]
 enum Column {
+    /// One number in every row: answers that name no time say 0 and 0.
+    Same(f64),
     Narrow(Vec<f32>),
     Wide(Vec<f64>),
 }
 
 impl Column {
     fn of(values: &[f64]) -> Self {
+        if let Some(first) = values.first()
+            && values.iter().fold(true, |same, value| same & (value.to_bits() == first.to_bits()))
+        {
+            return Self::Same(*first);
+        }
         let narrow = |value: &f64| *value as f32;
         let is_kept = |value: &f64| f64::from(narrow(value)).to_bits() == value.to_bits();
         // No early end, so that several are looked at at once.
@@ -146,6 +154,7 @@ impl Column {
 
     fn get(&self, row: usize) -> f64 {
         match self {
+            Self::Same(value) => *value,
             Self::Narrow(values) => f64::from(values[row]),
             Self::Wide(values) => values[row],
         }
@@ -153,6 +162,23 @@ impl Column {
 }
 
 impl NumberedLists {
+    /// The columns that hold list `place`, and its rows in them.
+    fn rows(&self, place: usize) -> (&Packed, Range<usize>) {
+        let List { chunk, from, to, .. } = &self.lists[place];
+        (&self.chunks[*chunk as usize], *from as usize..*to as usize)
+    }
+
+    #[inline]
+    fn answer(&self, columns: &Packed, row: usize) -> Answer<'_> {
+        let score = columns.score.get(row);
+        Answer {
+            video: self.videos.get_index(columns.video[row] as usize),
+            // Both came out of a span.
+            span: Span::new(columns.start.get(row), columns.end.get(row)).unwrap_or(Span::whole(0.0)),
+            score: (!score.is_nan()).then_some(score),
+        }
+    }
+
     fn into_owned(self, source: &Source) -> Result<Vec<QueryPredictions>> {
         let rows: usize = self.chunks.iter().map(|columns| columns.video.len()).sum();
         source.charge(1, rows * size_of::<Prediction>() + self.lists.len() * size_of::<QueryPredictions>())?;
@@ -196,18 +222,27 @@ impl Lists for NumberedLists {
     }
 
     fn ranked(&self, place: usize) -> Vec<Answer<'_>> {
-        let List { chunk, from, to, .. } = &self.lists[place];
-        let Packed { video, start, end, score } = &self.chunks[*chunk as usize];
-        let answer = |row: usize| {
-            let score = score.get(row);
-            Answer {
-                video: self.videos.get_index(video[row] as usize),
-                // Both came out of a span.
-                span: Span::new(start.get(row), end.get(row)).unwrap_or(Span::whole(0.0)),
-                score: (!score.is_nan()).then_some(score),
-            }
+        let (columns, rows) = self.rows(place);
+        rows.map(|row| self.answer(columns, row)).collect()
+    }
+
+    fn ranked_in(&self, place: usize, depth: usize, videos: &[&VideoId]) -> Option<Vec<(usize, Answer<'_>)>> {
+        let (columns, rows) = self.rows(place);
+        let first = rows.start;
+        let rows = first..rows.end.min(first.saturating_add(depth));
+        let code = |video: &&VideoId| self.videos.get_index_of(*video).map(|code| code as u32);
+        let codes: Vec<u32> = videos.iter().filter_map(code).collect();
+        let rows = &columns.video[rows];
+        // Nearly every query has one right video, and one number is compared with a hundred sooner than a list is searched.
+        let is_right = |code: &u32| match codes.as_slice() {
+            [only] => code == only,
+            many => many.contains(code),
         };
-        (*from as usize..*to as usize).map(answer).collect()
+        // Counted first: that is quicker than growing.
+        let mut found = Vec::with_capacity(rows.iter().filter(|code| is_right(code)).count());
+        let right = rows.iter().enumerate().filter(|(_, code)| is_right(code));
+        found.extend(right.map(|(rank, _)| (rank, self.answer(columns, first + rank))));
+        Some(found)
     }
 
     fn videos(&self) -> Option<&VideoTable> {
@@ -229,8 +264,8 @@ mod tests {
             (vec![0.0, 1.5, 34.5, 0.25], true),
             (vec![1.5, 19.9], false),
             (vec![f64::from(f32::MAX), f64::MAX], false),
-            (vec![-0.0], true),
-            (vec![16_777_217.0], false),
+            (vec![-0.0, 0.0], true),
+            (vec![1.0, 16_777_217.0], false),
             (vec![], true),
         ] {
             let column = Column::of(&values);
@@ -240,5 +275,7 @@ mod tests {
             }
         }
         assert!(Column::of(&[f64::NAN]).get(0).is_nan());
+        let same = Column::of(&[-0.0; 3]);
+        assert!(matches!(same, Column::Same(_)) && same.get(2).to_bits() == (-0.0f64).to_bits());
     }
 }

@@ -12,6 +12,8 @@
 //! Inference is one query with one video: features start in main memory, the ranked and suppressed list ends there.
 
 mod draw;
+#[path = "../measure/gpu.rs"]
+mod gpu;
 
 use std::error::Error;
 use std::io::Read as _;
@@ -168,7 +170,7 @@ fn measure(size: Size, device: &str, steps: usize, batch: usize) -> Result<Value
         "queries": batch.len(), "loss": loss,
         "inference_s": inference, "training_s": training,
         "inference_peak_bytes": inference_peak, "inference_grown_bytes": grown,
-        "peak_bytes": memory("/proc/self/status", "VmHWM:")?, "peak_gpu_bytes": peak_gpu_bytes(&device)?,
+        "peak_bytes": memory("/proc/self/status", "VmHWM:")?, "peak_gpu_bytes": gpu::peak_bytes(&device)?,
     });
     if let (Some(line), Value::Object(figures)) = (line.as_object_mut(), figures) {
         line.extend(figures);
@@ -207,14 +209,4 @@ fn memory(status: &str, field: &str) -> Result<u64, Box<dyn Error>> {
     let status = std::fs::read_to_string(status)?;
     let line = status.lines().find_map(|line| line.strip_prefix(field)).ok_or("no such line")?;
     Ok(line.trim().trim_end_matches("kB").trim().parse::<u64>()? * 1024)
-}
-
-/// The most memory of the GPU that tensors held at once. 0 on a CPU.
-#[allow(unused_variables)] // a build without GPU has none to count
-fn peak_gpu_bytes(device: &Device) -> candle_core::Result<u64> {
-    #[cfg(feature = "cuda")]
-    if let Device::Cuda(device) = device {
-        return cuemark_tensor::kernels::peak_bytes(device);
-    }
-    Ok(0)
 }

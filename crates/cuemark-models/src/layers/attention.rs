@@ -2,9 +2,8 @@
 
 use candle_core::{D, Result, Tensor};
 use candle_nn::{Init, Module, VarBuilder};
-use cuemark_tensor::MatrixProduct as _;
-use cuemark_tensor::Pass;
 use cuemark_tensor::functional::softmax;
+use cuemark_tensor::{Bend, Heads, MatrixProduct as _, Part, Pass, attend, linear};
 
 use super::{Linear, uniform, xavier};
 
@@ -14,11 +13,18 @@ const UNSEEN: f64 = -1e9;
 /// Queries, keys and values of one width, projected by one stacked matrix (`in_proj_weight`: queries, keys, values).
 #[derive(Debug, Clone)]
 pub struct MultiHead {
-    query: Linear,
-    key: Linear,
-    value: Linear,
+    weight: Tensor,
+    bias: Tensor,
     out: Linear,
     heads: usize,
+}
+
+/// What the stacked matrix makes.
+#[derive(Debug, Clone, Copy)]
+enum Role {
+    Query,
+    Key,
+    Value,
 }
 
 impl MultiHead {
@@ -44,15 +50,11 @@ impl MultiHead {
         }
         let weight = vb.get_with_hints((3 * width, width), "in_proj_weight", xavier(width, 3 * width))?;
         let bias = vb.get_with_hints(3 * width, "in_proj_bias", Init::Const(0.0))?;
-        let part = |number: usize| -> Result<Linear> {
-            let (first, rows) = (number * width, width);
-            Ok(Linear::new(weight.narrow(0, first, rows)?, Some(bias.narrow(0, first, rows)?)))
-        };
         let out = vb.pp("out_proj");
         let out_weight = out.get_with_hints((width, width), "weight", out_init)?;
         let out_bias = out.get_with_hints(width, "bias", Init::Const(0.0))?;
         let out = Linear::new(out_weight, Some(out_bias));
-        Ok(Self { query: part(0)?, key: part(1)?, value: part(2)?, out, heads })
+        Ok(Self { weight, bias, out, heads })
     }
 
     /// # Shapes
@@ -71,8 +73,15 @@ impl MultiHead {
         dropout: f64,
         pass: &Pass,
     ) -> Result<Tensor> {
-        let weights = self.weights(query, key, bias)?;
-        self.mix(&pass.dropout(&weights, dropout)?, value)
+        let [query, key] = [self.project(query, Role::Query)?, self.project(key, Role::Key)?];
+        let value = self.project(value, Role::Value)?;
+        self.out.forward(&attend(&query, &key, &value, Heads { count: self.heads, bias, dropout }, pass)?)
+    }
+
+    /// `[batch, steps, width]` through the rows of the matrix that are for `role`.
+    fn project(&self, x: &Tensor, role: Role) -> Result<Tensor> {
+        let count = self.weight.dim(1)?;
+        linear(x, &self.weight, &self.bias, Part { first: role as usize * count, count }, Bend::None)
     }
 
     /// How much every query looks at every key, `[batch, heads, queries, keys]`; rows sum to 1.
@@ -81,8 +90,8 @@ impl MultiHead {
     /// Those of the tensor operations.
     pub fn weights(&self, query: &Tensor, key: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let scale = (query.dim(D::Minus1)? as f64 / self.heads as f64).sqrt().recip();
-        let query = self.split(&(self.query.forward(query)? * scale)?)?;
-        let key = self.split(&self.key.forward(key)?)?;
+        let query = self.split(&(self.project(query, Role::Query)? * scale)?)?;
+        let key = self.split(&self.project(key, Role::Key)?)?;
         let logits = query.times(&key.t()?.contiguous()?)?;
         let logits = match bias {
             Some(bias) => logits.broadcast_add(bias)?,
@@ -96,7 +105,7 @@ impl MultiHead {
     /// # Errors
     /// Those of the tensor operations.
     pub fn mix(&self, weights: &Tensor, value: &Tensor) -> Result<Tensor> {
-        let mixed = weights.contiguous()?.times(&self.split(&self.value.forward(value)?)?)?;
+        let mixed = weights.contiguous()?.times(&self.split(&self.project(value, Role::Value)?)?)?;
         self.out.forward(&mixed.transpose(1, 2)?.flatten_from(2)?)
     }
 

@@ -4,11 +4,10 @@
 //! Names are those of the published weights, which are loaded from outside. Untrained, its linear layers start by
 //! PyTorch's default, which at the published width is as wide as BERT's own 0.02 and at small widths does not vanish.
 
-use candle_core::{D, Result, Tensor};
+use candle_core::{Result, Tensor};
 use candle_nn::{Init, Module, VarBuilder};
-use cuemark_tensor::MatrixProduct as _;
-use cuemark_tensor::Pass;
-use cuemark_tensor::functional::{gelu, softmax};
+use cuemark_tensor::functional::gelu;
+use cuemark_tensor::{Heads, Pass, attend};
 use serde::{Deserialize, Serialize};
 
 use super::{LayerNorm, Linear, linear};
@@ -223,20 +222,13 @@ impl Layer {
     }
 
     fn forward(&self, x: &Tensor, unseen: &Tensor, pass: &Pass) -> Result<Tensor> {
-        let (sentences, length, dim) = x.dims3()?;
-        let width = dim / self.heads;
-        let heads =
-            |of: &Linear| of.forward(x)?.reshape((sentences, length, self.heads, width))?.transpose(1, 2)?.contiguous();
-        let query = (heads(&self.query)? / (width as f64).sqrt())?;
-        let keys = heads(&self.key)?.transpose(2, 3)?.contiguous()?;
-        let weights = softmax(&query.times(&keys)?.broadcast_add(unseen)?, D::Minus1)?;
-        let seen = pass.dropout(&weights, self.dropout)?.times(&heads(&self.value)?)?;
-        let seen = seen.transpose(1, 2)?.reshape((sentences, length, dim))?;
+        let heads = Heads { count: self.heads, bias: Some(unseen), dropout: self.dropout };
+        let [query, key, value] = [&self.query, &self.key, &self.value].map(|part| part.forward(x));
+        let seen = attend(&query?, &key?, &value?, heads, pass)?;
         let joined = self.joined.forward(&seen)?;
-        let joined = if self.joined_dropout > 0.0 { pass.dropout(&joined, self.joined_dropout)? } else { joined };
-        let x = self.attention_norm.forward(&(joined + x)?)?;
+        let x = self.attention_norm.forward(&pass.residual(x, &joined, self.joined_dropout)?)?;
         let thought = self.narrow.forward(&gelu(&self.widen.forward(&x)?)?)?;
-        self.output_norm.forward(&(pass.dropout(&thought, self.dropout)? + x)?)
+        self.output_norm.forward(&pass.residual(&x, &thought, self.dropout)?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Layer norm with a gradient: candle's own has none on contiguous input.
 
-use candle_core::{D, Result, Tensor};
+use candle_core::{Result, Tensor};
 use candle_nn::{Init, Module, VarBuilder};
 
 /// `(x - mean) / sqrt(var + eps) * weight + bias` along the last axis, variance divided by the width.
@@ -25,8 +25,6 @@ impl LayerNorm {
 
 impl Module for LayerNorm {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let centred = x.broadcast_sub(&x.mean_keepdim(D::Minus1)?)?;
-        let deviation = (centred.sqr()?.mean_keepdim(D::Minus1)? + self.eps)?.sqrt()?;
-        centred.broadcast_div(&deviation)?.broadcast_mul(&self.weight)?.broadcast_add(&self.bias)
+        cuemark_tensor::layer_norm(x, &self.weight, &self.bias, self.eps)
     }
 }

@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor};
 use candle_nn::{Module, VarBuilder};
-use cuemark_tensor::MatrixProduct as _;
+use cuemark_tensor::{Bend, MatrixProduct as _, Part};
 
 use super::uniform;
 
@@ -24,14 +24,39 @@ impl Linear {
     pub fn weight(&self) -> &Tensor {
         &self.weight
     }
+
+    /// `[outputs]`.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    pub fn bias_or_zeros(&self) -> Result<Tensor> {
+        match &self.bias {
+            Some(bias) => Ok(bias.clone()),
+            None => Tensor::zeros(self.weight.dim(0)?, self.weight.dtype(), self.weight.device()),
+        }
+    }
+
+    /// `max(0, x Wᵀ + b)`.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    pub fn forward_relu(&self, x: &Tensor) -> Result<Tensor> {
+        match &self.bias {
+            Some(bias) => cuemark_tensor::linear(x, &self.weight, bias, self.whole()?, Bend::Relu),
+            None => self.forward(x)?.relu(),
+        }
+    }
+
+    fn whole(&self) -> Result<Part> {
+        Ok(Part { first: 0, count: self.weight.dim(0)? })
+    }
 }
 
 impl Module for Linear {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let product = x.times(&self.weight.t()?)?;
         match &self.bias {
-            Some(bias) => product.broadcast_add(bias),
-            None => Ok(product),
+            Some(bias) => cuemark_tensor::linear(x, &self.weight, bias, self.whole()?, Bend::None),
+            None => x.times(&self.weight.t()?),
         }
     }
 }

@@ -217,7 +217,8 @@ impl Direction {
             None => given,
         };
         let given = given.reshape((steps, batch, ()))?;
-        let state = StateWeights { weight: &self.from_state, bias: self.bias.as_ref().map(|bias| &bias.state) };
+        let bias = self.bias.as_ref().map(|bias| &bias.state);
+        let state = StateWeights { weight: &self.from_state, bias, sees: None };
         let reading = if self.backward { Reading::Backwards } else { Reading::Forwards };
         recur(self.cell, reading, &given, state, start)?.transpose(0, 1)?.contiguous()
     }

@@ -59,7 +59,7 @@ impl FeedForward {
     }
 
     fn forward(&self, x: &Tensor, pass: &Pass) -> Result<Tensor> {
-        self.narrow.forward(&pass.dropout(&self.widen.forward(x)?.relu()?, self.dropout)?)
+        self.narrow.forward(&pass.dropout(&self.widen.forward_relu(x)?, self.dropout)?)
     }
 }
 
@@ -85,9 +85,9 @@ impl EncoderLayer {
     pub fn forward(&self, x: &Tensor, position: Option<&Tensor>, bias: Option<&Tensor>, pass: &Pass) -> Result<Tensor> {
         let placed = place(x, position)?;
         let seen = self.self_attn.forward(&placed, &placed, x, bias, self.dropout, pass)?;
-        let x = self.norms[0].forward(&(x + pass.dropout(&seen, self.dropout)?)?)?;
+        let x = self.norms[0].forward(&pass.residual(x, &seen, self.dropout)?)?;
         let thought = self.feed_forward.forward(&x, pass)?;
-        self.norms[1].forward(&(&x + pass.dropout(&thought, self.dropout)?)?)
+        self.norms[1].forward(&pass.residual(&x, &thought, self.dropout)?)
     }
 }
 
@@ -146,12 +146,12 @@ impl DecoderLayer {
     ) -> Result<Tensor> {
         let placed = place(x, positions[0])?;
         let seen = self.self_attn.forward(&placed, &placed, x, None, self.dropout, pass)?;
-        let x = self.norms[0].forward(&(x + pass.dropout(&seen, self.dropout)?)?)?;
+        let x = self.norms[0].forward(&pass.residual(x, &seen, self.dropout)?)?;
         let (placed, keys) = (place(&x, positions[0])?, place(memory, positions[1])?);
         let seen = self.memory_attn.forward(&placed, &keys, memory, bias, self.dropout, pass)?;
-        let x = self.norms[1].forward(&(&x + pass.dropout(&seen, self.dropout)?)?)?;
+        let x = self.norms[1].forward(&pass.residual(&x, &seen, self.dropout)?)?;
         let thought = self.feed_forward.forward(&x, pass)?;
-        self.norms[2].forward(&(&x + pass.dropout(&thought, self.dropout)?)?)
+        self.norms[2].forward(&pass.residual(&x, &thought, self.dropout)?)
     }
 }
 

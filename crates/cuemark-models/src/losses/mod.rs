@@ -14,7 +14,7 @@ mod top_cells;
 
 pub use assignment::assign;
 pub use drawn_negatives::{Comparison, DrawnNegatives};
-pub use generalised_overlap::{generalised_overlap, overlap_of, overlap_of_bounds};
+pub use generalised_overlap::{generalised_overlap, overlap_and_slope, overlap_of, overlap_of_bounds};
 pub use index_entropy::index_entropy;
 pub use mutual_matching::{Excluded, MatchingTerms, MutualMatching, Pairs, Reliable};
 pub use saliency::{PairedSaliency, SaliencyWeights, margin_loss, rank_contrast, twice_as_long, wrong_pairs};

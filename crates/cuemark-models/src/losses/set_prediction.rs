@@ -1,10 +1,11 @@
 //! Losses of a set of spans: each true window goes to one of them, the rest are background.
 
 use candle_core::{D, Tensor};
-use cuemark_tensor::functional::{bce_with_logits, log_softmax, sigmoid, softmax};
+use cuemark_tensor::functional::{bce_with_logits, sigmoid};
+use cuemark_tensor::known;
 use serde::{Deserialize, Serialize};
 
-use super::{assign, generalised_overlap, overlap_of};
+use super::{assign, overlap_and_slope, overlap_of};
 use crate::Result;
 
 /// What one decoder layer proposes.
@@ -71,32 +72,47 @@ impl SetLosses {
     }
 }
 
+/// Logits, then centre and width, of every proposal of one sample.
+type Rows = Vec<Vec<f32>>;
+
+/// What every layer says, by layer and sample. One trip from the device for all.
+fn fetch(layers: &[SetLayer], samples: usize) -> Result<Vec<Vec<Rows>>> {
+    let rows = |layer: &SetLayer| Tensor::cat(&[layer.logits.detach(), layer.spans.detach()], D::Minus1);
+    let rows = layers.iter().map(rows).collect::<candle_core::Result<Vec<_>>>()?;
+    let mut all = Tensor::cat(&rows, 0)?.to_vec3::<f32>()?.into_iter();
+    Ok(layers.iter().map(|_| all.by_ref().take(samples).collect()).collect())
+}
+
+/// The share that the softmax of both logits gives to the first.
+fn share(row: &[f32]) -> f32 {
+    1.0 / (1.0 + (row[1] - row[0]).exp())
+}
+
 /// The cheapest matching of every sample's windows (centre and width) in every layer. One trip from the device for all.
 ///
 /// # Errors
 /// Those of the tensor operations.
 pub fn match_windows(layers: &[SetLayer], windows: &[Vec<[f32; 2]>], costs: &SetWeights) -> Result<Vec<Vec<Matching>>> {
-    let rows = |layer: &SetLayer| -> Result<Tensor> {
-        let shares = softmax(&layer.logits.detach(), D::Minus1)?;
-        Ok(Tensor::cat(&[&shares, &layer.spans.detach()], D::Minus1)?)
-    };
-    let all = Tensor::cat(&layers.iter().map(rows).collect::<Result<Vec<_>>>()?, 0)?.to_vec3::<f32>()?;
-    let matched = |rows: &Vec<Vec<f32>>, windows: &Vec<[f32; 2]>| -> Matching {
+    let fetched = fetch(layers, windows.len())?;
+    Ok(fetched.iter().map(|rows| match_layer(rows, windows, costs)).collect())
+}
+
+fn match_layer(rows: &[Rows], windows: &[Vec<[f32; 2]>], costs: &SetWeights) -> Vec<Matching> {
+    let matched = |(rows, windows): (&Rows, &Vec<[f32; 2]>)| -> Matching {
         let cost = |row: &Vec<f32>, wanted: &[f32; 2]| {
             let distance = f64::from((row[2] - wanted[0]).abs() + (row[3] - wanted[1]).abs());
             let overlap = overlap_of([row[2], row[3]].map(f64::from), wanted.map(f64::from));
-            costs.span * distance - costs.overlap * overlap - costs.label * f64::from(row[0])
+            costs.span * distance - costs.overlap * overlap - costs.label * f64::from(share(row))
         };
         if windows.is_empty() {
             return Matching::new();
         }
         assign(&rows.iter().map(|row| windows.iter().map(|window| cost(row, window)).collect()).collect::<Vec<_>>())
     };
-    let by_layer = all.chunks(windows.len().max(1));
-    Ok(by_layer.map(|rows| rows.iter().zip(windows).map(|(rows, windows)| matched(rows, windows)).collect()).collect())
+    rows.iter().zip(windows).map(matched).collect()
 }
 
-/// The losses of every layer, each matched by itself.
+/// The losses of every layer, each matched by itself. They are worked out on the host, where the matching needs its numbers anyway.
 ///
 /// # Errors
 /// Those of the tensor operations.
@@ -106,29 +122,34 @@ pub fn set_losses(
     costs: &SetWeights,
     label: LabelLoss,
 ) -> Result<Vec<SetLosses>> {
-    let matchings = match_windows(layers, windows, costs)?;
-    layers.iter().zip(matchings).map(|(layer, matchings)| losses_of(layer, windows, matchings, label)).collect()
+    let fetched = fetch(layers, windows.len())?;
+    let losses = |(layer, rows): (&SetLayer, &Vec<Rows>)| {
+        let matchings = match_layer(rows, windows, costs);
+        losses_of(layer, &rows.concat(), windows, matchings, label)
+    };
+    layers.iter().zip(&fetched).map(losses).collect()
 }
 
 fn losses_of(
     layer: &SetLayer,
+    rows: &[Vec<f32>],
     windows: &[Vec<[f32; 2]>],
     matchings: Vec<Matching>,
     label: LabelLoss,
 ) -> Result<SetLosses> {
     let (_, proposals, _) = layer.logits.dims3()?;
-    let mut right = vec![false; matchings.len() * proposals];
-    let (mut rows, mut wanted) = (Vec::new(), Vec::new());
+    let mut right = vec![false; rows.len()];
+    let mut pairs = Vec::new();
     for (sample, (matching, windows)) in matchings.iter().zip(windows).enumerate() {
         for (proposal, window) in matching {
             right[sample * proposals + proposal] = true;
-            rows.push((sample * proposals + proposal) as u32);
-            wanted.push(windows[*window]);
+            pairs.push((sample * proposals + proposal, windows[*window]));
         }
     }
-    let [span, overlap] = distances(&layer.spans, rows, &wanted)?;
+    let found: Vec<[f32; 2]> = rows.iter().map(|row| [row[2], row[3]]).collect();
+    let [span, overlap] = known_distances(&layer.spans, &found, &pairs)?;
     let label = match label {
-        LabelLoss::Entropy { background } => entropy(&layer.logits, &right, background)?,
+        LabelLoss::Entropy { background } => entropy(&layer.logits, rows, &right, background)?,
         LabelLoss::Focal => focal(&layer.logits, &right)?,
     };
     Ok(SetLosses { span, overlap, label, matchings })
@@ -138,25 +159,46 @@ fn losses_of(
 ///
 /// # Errors
 /// Those of the tensor operations.
-pub fn distances(spans: &Tensor, rows: Vec<u32>, wanted: &[[f32; 2]]) -> Result<[Tensor; 2]> {
-    if rows.is_empty() {
-        let none = (spans.sum_all()? * 0.0)?;
-        return Ok([none.clone(), none]);
+pub fn distances(spans: &Tensor, rows: &[u32], wanted: &[[f32; 2]]) -> Result<[Tensor; 2]> {
+    let found = spans.detach().flatten_to(1)?.to_vec2::<f32>()?;
+    let found: Vec<[f32; 2]> = found.iter().map(|span| [span[0], span[1]]).collect();
+    let pairs: Vec<(usize, [f32; 2])> = rows.iter().map(|row| *row as usize).zip(wanted.iter().copied()).collect();
+    known_distances(spans, &found, &pairs)
+}
+
+/// As [`distances`], of spans whose numbers are `found`.
+fn known_distances(spans: &Tensor, found: &[[f32; 2]], pairs: &[(usize, [f32; 2])]) -> Result<[Tensor; 2]> {
+    let (mut far, mut of_far) = (0.0, vec![0f32; 2 * found.len()]);
+    let (mut apart, mut of_apart) = (0.0, vec![0f32; 2 * found.len()]);
+    let share = 1.0 / pairs.len().max(1) as f64;
+    for (row, wanted) in pairs {
+        let (found, wanted) = (found[*row].map(f64::from), wanted.map(f64::from));
+        let (overlap, slope) = overlap_and_slope(found, wanted);
+        apart += (1.0 - overlap) * share;
+        for side in 0..2 {
+            let distance = found[side] - wanted[side];
+            far += distance.abs() * share / 2.0;
+            let sign = if distance == 0.0 { 0.0 } else { distance.signum() };
+            of_far[2 * row + side] += (sign * share / 2.0) as f32;
+            of_apart[2 * row + side] -= (slope[side] * share) as f32;
+        }
     }
-    let found = spans.flatten_to(1)?.index_select(&Tensor::new(rows, spans.device())?, 0)?;
-    let flat: Vec<f32> = wanted.iter().flatten().copied().collect();
-    let wanted = Tensor::from_vec(flat, (wanted.len(), 2), spans.device())?;
-    let overlap = generalised_overlap(&found, &wanted)?.affine(-1.0, 1.0)?.mean_all()?;
-    Ok([(&found - &wanted)?.abs()?.mean_all()?, overlap])
+    Ok([known(spans, far as f32, of_far)?, known(spans, apart as f32, of_apart)?])
 }
 
 /// The plain mean over all proposals, not divided by the weights, as the published code has it.
-fn entropy(logits: &Tensor, right: &[bool], background: f64) -> Result<Tensor> {
-    let weights: Vec<f32> =
-        right.iter().flat_map(|right| if *right { [1.0, 0.0] } else { [0.0, background as f32] }).collect();
-    let weights = Tensor::from_vec(weights, logits.shape(), logits.device())?;
-    let loss = (log_softmax(logits, D::Minus1)? * weights)?.sum_all()?.neg()?;
-    Ok((loss / right.len().max(1) as f64)?)
+fn entropy(logits: &Tensor, rows: &[Vec<f32>], right: &[bool], background: f64) -> Result<Tensor> {
+    let each = 1.0 / rows.len().max(1) as f64;
+    let (mut loss, mut slopes) = (0.0, Vec::with_capacity(2 * rows.len()));
+    for (row, right) in rows.iter().zip(right) {
+        // How far the wrong one lies above the right one: the loss is log(1 + exp of it).
+        let (wanted, weight) = if *right { (0, each) } else { (1, each * background) };
+        let above = f64::from(row[1 - wanted]) - f64::from(row[wanted]);
+        loss += weight * (above.max(0.0) + (-above.abs()).exp().ln_1p());
+        let slope = (weight / (1.0 + (-above).exp())) as f32;
+        slopes.extend(if *right { [-slope, slope] } else { [slope, -slope] });
+    }
+    Ok(known(logits, loss as f32, slopes)?)
 }
 
 fn focal(logits: &Tensor, right: &[bool]) -> Result<Tensor> {

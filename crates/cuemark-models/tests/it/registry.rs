@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use camino::Utf8Path;
 use cuemark_core::{Advise as _, Dialect};
-use cuemark_models::registry::{MODELS, find};
+use cuemark_models::registry::{MODELS, Reference, find};
 use cuemark_models::{Given, Supervision};
 use cuemark_tensor::{DType, Device, Params, Tensor};
 
@@ -50,6 +50,23 @@ fn spans_are_asked_for_by_methods_that_learn_from_them_and_by_no_other() {
         let given = Given { verbs: Some(verbs), ..Given::widths(size.visual, size.words, 1000) };
         let model = (card.build)(&settings, &given, Params::counted().builder()).unwrap();
         assert_eq!(model.input().spans, card.supervision == Supervision::Full, "{}", card.name);
+    }
+}
+
+/// What fixtures say about themselves is what the registry says.
+#[test]
+fn methods_whose_authors_code_was_not_run_are_known_as_such() {
+    assert_eq!(MODELS.iter().filter(|card| card.reference() == Reference::Rederived).count(), 8);
+    let Some(folder) = cuemark_testkit::shared("parity") else { return };
+    for entry in folder.read_dir_utf8().unwrap() {
+        let path = entry.unwrap().into_path();
+        if path.extension() != Some("json") {
+            continue;
+        }
+        let told: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        let Some(card) = told["model"].as_str().and_then(|name| find(name).ok()) else { continue };
+        let run = told["source"].as_str().unwrap().contains("released");
+        assert_eq!(card.reference() == Reference::Authors, run, "{path}: {}", told["source"]);
     }
 }
 

@@ -215,6 +215,15 @@ impl Lists for ColumnLists<'_> {
         ranked
     }
 
+    fn ranked_in(&self, place: usize, depth: usize, videos: &[&VideoId]) -> Option<Vec<(usize, Answer<'_>)>> {
+        let codes = self.view.video.as_ref()?;
+        let right: Vec<usize> = videos.iter().filter_map(|video| self.view.videos.get_index_of(*video)).collect();
+        let is_right = |row: usize| self.view.places.get(codes.of(row)).is_some_and(|place| right.contains(place));
+        let rows = self.groups[place].1.iter().cloned().flatten().take(depth).enumerate();
+        let found = rows.filter(|(_, row)| is_right(*row));
+        Some(found.map(|(rank, row)| (rank, self.view.answer(row))).collect())
+    }
+
     fn videos(&self) -> Option<&VideoTable> {
         self.view.video.as_ref().map(|_| &self.view.videos)
     }

@@ -23,6 +23,7 @@ mod writer;
 
 use std::sync::Arc;
 
+use camino::Utf8Path;
 use cuemark_core::{Advice, Line, Progress, Span, Track, VideoId};
 use cuemark_formats::Overwrite;
 use serde::Serialize;
@@ -36,7 +37,7 @@ pub use url::{CollectionLayout, EngineUrl, VectorIndex};
 
 use crate::words::{Passages, WordsAsked};
 use crate::{Embedding, Filter, KeptFile, Manifest, Result, SearchError, VideoEntry, VideoState, manifest};
-use disk::RealDisk;
+use disk::{Disk, RealDisk};
 #[cfg(not(feature = "milvus"))]
 use without_milvus::Milvus;
 
@@ -93,19 +94,25 @@ pub(crate) fn manifest(url: &EngineUrl) -> Result<Manifest> {
 /// Changes what the manifest of the index at `url` says; the changed one is returned as it was written.
 pub(crate) fn change_manifest(url: &EngineUrl, change: impl FnOnce(&mut Manifest)) -> Result<Manifest> {
     match url {
-        EngineUrl::File(folder) => {
-            let _lock = writer::take_lock(&RealDisk, folder)?;
-            let mut manifest = Manifest::read(folder)?;
-            change(&mut manifest);
-            manifest.write_on(&RealDisk, folder)?;
-            Ok(manifest)
-        }
+        EngineUrl::File(folder) => change_manifest_on(&RealDisk, folder, change),
         EngineUrl::Milvus { .. } => Err(SearchError::Server {
             url: url.to_string(),
             problem: "the manifest of a collection is written when the collection is made".to_owned(),
             advice: "make the collection anew".into(),
         }),
     }
+}
+
+/// Changes what the index in `folder` says about itself, as one writer among others: all of the change is there or none.
+///
+/// # Errors
+/// When somebody is writing the index, or it cannot be written.
+pub fn change_manifest_on(disk: &dyn Disk, folder: &Utf8Path, change: impl FnOnce(&mut Manifest)) -> Result<Manifest> {
+    let _lock = writer::take_lock(disk, folder)?;
+    let mut manifest = Manifest::read_on(disk, folder)?;
+    change(&mut manifest);
+    manifest.write_on(disk, folder)?;
+    Ok(manifest)
 }
 
 /// A place that keeps moments and finds those nearest to a vector. Safe to share between threads.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use cuemark_core::{Line, Progress, Track};
 use cuemark_formats::Overwrite;
-use cuemark_search::engine::{Embedded, disk::Disk, salvage_on};
+use cuemark_search::engine::{Embedded, change_manifest_on, disk::Disk, salvage_on};
 use cuemark_search::{
     Calibration, Engine, IndexedMoment, KeptFile, Manifest, Result, SearchError, Settling, VideoEntry, VideoState,
 };
@@ -90,16 +90,22 @@ fn calibrated() -> Manifest {
     Manifest { calibration: Calibration { slope: 1.25, offset: -0.5, ..Calibration::default() }, ..manifest() }
 }
 
+/// The curve that it gets later.
+fn recalibrated() -> Calibration {
+    Calibration { slope: 2.5, offset: -1.0, ..Calibration::default() }
+}
+
 /// What it keeps of its encoder: more than a page, and in a folder of its own.
 fn kept() -> Vec<KeptFile> {
     let file = |name: &str, bytes: Vec<u8>| KeptFile { name: name.to_owned(), bytes };
     vec![file("words", b"a ball".to_vec()), file("deep/weights", (0..2000).map(|n| n as u8).collect())]
 }
 
-/// What is wrong with the manifest or with what it keeps: both are whole once there is a manifest.
-fn not_as_calibrated(disk: &TestDisk, folder: &Utf8Path) -> Result<Option<String>> {
+/// What is wrong with the manifest or with what it keeps: both are whole once there is a manifest, and its curve is one of
+/// `curves`.
+fn not_as_calibrated(disk: &TestDisk, folder: &Utf8Path, curves: &[Calibration]) -> Result<Option<String>> {
     let found = Manifest::read_on(disk, folder)?;
-    if found.calibration != calibrated().calibration || found.kept.len() != kept().len() {
+    if !curves.contains(&found.calibration) || found.kept.len() != kept().len() {
         return Ok(Some(format!("the manifest is {found:?}")));
     }
     for file in kept() {
@@ -117,13 +123,16 @@ fn not_as_calibrated(disk: &TestDisk, folder: &Utf8Path) -> Result<Option<String
 /// A life as far as it came.
 pub(crate) struct Life {
     pub(crate) model: Model,
+    /// What the curve may be: two things while nobody can tell whether a change that failed happened.
+    curves: Vec<Calibration>,
     /// What was wrong before it ended.
     pub(crate) problems: Vec<String>,
 }
 
 /// Lives on `disk` until the end or until the power is cut. A step that fails is not acknowledged, and life goes on.
 pub(crate) fn live(disk: &TestDisk) -> Life {
-    let mut life = Life { model: Model::default(), problems: Vec::new() };
+    let curves = vec![calibrated().calibration];
+    let mut life = Life { model: Model::default(), curves, problems: Vec::new() };
     let shared: Arc<dyn Disk> = Arc::new(disk.clone());
     let folder = Utf8Path::new(FOLDER);
     let create = || Embedded::create_keeping(Arc::clone(&shared), folder, &calibrated(), &kept(), Overwrite::Never);
@@ -173,6 +182,13 @@ pub(crate) fn live(disk: &TestDisk) -> Life {
         three.iter().for_each(|(id, seed)| model.change(id, &done, |_| Some((*seed, None))));
     }
     step!(note(model, "b", "seen"););
+    step! {
+        let done = change_manifest_on(disk, folder, |manifest| manifest.calibration = recalibrated());
+        life.curves.push(recalibrated());
+        if done.is_ok() {
+            life.curves.remove(0);
+        }
+    }
     step!(remove(model, "c"););
     step!(put(model, &engine, "a", 5););
     step! {
@@ -207,7 +223,7 @@ pub(crate) fn live(disk: &TestDisk) -> Life {
         if let Ok(salvaged) = done {
             let rescued = Embedded::open_on(Arc::clone(&shared), Utf8Path::new(RESCUED)).and_then(|rescued| model.check(&rescued));
             // What it kept of its encoder could not be read at the fault, which it says.
-            let described = not_as_calibrated(disk, Utf8Path::new(RESCUED)).ok().flatten();
+            let described = not_as_calibrated(disk, Utf8Path::new(RESCUED), &life.curves).ok().flatten();
             let described = described.filter(|_| salvaged.assumed.is_empty());
             if let Some(problem) = rescued.ok().flatten().or(described) {
                 life.problems.push(format!("salvaged: {problem}; {salvaged:?}"));
@@ -232,7 +248,7 @@ pub(crate) fn judge(disk: &TestDisk, life: &Life) -> Vec<String> {
     }
     let mut model = life.model.clone();
     let judged = (|| -> Result<()> {
-        problems.extend(not_as_calibrated(disk, folder)?);
+        problems.extend(not_as_calibrated(disk, folder, &life.curves)?);
         let engine = Embedded::open_on(Arc::clone(&shared), folder)?;
         problems.extend(model.check(&engine)?);
         let faults = engine.verify(&Progress::new())?;

@@ -76,7 +76,7 @@ pub(crate) struct Strip {
 
 /// Finds the moments that a sentence describes.
 #[utoipa::path(get, path = "/api/v1/search", params(Asked), responses(
-    (status = 200, body = Answered), (status = 400, body = Problem), (status = 404, body = Problem), (status = 503, body = Problem)))]
+    (status = 200, body = Answered), (status = 400, body = Problem), (status = 404, body = Problem), (status = 429, body = Problem), (status = 503, body = Problem)))]
 pub(crate) async fn search(
     State(app): State<Arc<App>>,
     asked: Result<Query<Asked>, QueryRejection>,
@@ -87,7 +87,7 @@ pub(crate) async fn search(
 
 /// Finds moments like one of the index.
 #[utoipa::path(get, path = "/api/v1/moments/like", params(Like), responses(
-    (status = 200, body = Answered), (status = 400, body = Problem), (status = 404, body = Problem), (status = 503, body = Problem)))]
+    (status = 200, body = Answered), (status = 400, body = Problem), (status = 404, body = Problem), (status = 429, body = Problem), (status = 503, body = Problem)))]
 pub(crate) async fn like(
     State(app): State<Arc<App>>,
     like: Result<Query<Like>, QueryRejection>,

@@ -206,46 +206,61 @@ extern "C" __global__ void span_max_gradient(const float *clips, const u32 *cell
     }
 }
 
-// One sum per block, in double precision.
-extern "C" __global__ void sum_of_squares(const float *from, double *to, size_t count) {
+// Numbers of one tensor among many.
+struct Numbers {
+    const float *from;
+    size_t count;
+};
+
+// The squares of several tensors, one along y: a sum per block along x, in double precision.
+extern "C" __global__ void sums_of_squares(const Numbers *tensors, double *to) {
     __shared__ double sums[256];
+    Numbers of = tensors[blockIdx.y];
     double sum = 0.0;
-    for (size_t n = here(); n < count; n += all()) sum += (double)from[n] * (double)from[n];
+    for (size_t n = here(); n < of.count; n += all()) sum += (double)of.from[n] * (double)of.from[n];
     sums[threadIdx.x] = sum;
     __syncthreads();
     for (u32 half = 128; half > 0; half /= 2) {
         if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
         __syncthreads();
     }
-    if (threadIdx.x == 0) to[blockIdx.x] = sums[0];
+    if (threadIdx.x == 0) to[(size_t)blockIdx.y * gridDim.x + blockIdx.x] = sums[0];
 }
 
-extern "C" __global__ void adam_means(float *means, const float *gradient, const float *parameter, size_t count,
-                                      float factor, float decay, float mean_share, float square_keep,
-                                      float square_share) {
-    float *squares = means + count;
-    for (size_t n = here(); n < count; n += all()) {
-        float g = gradient[n] * factor + decay * parameter[n];
-        means[n] += (g - means[n]) * mean_share;
-        squares[n] = squares[n] * square_keep + square_share * g * g;
+// One parameter's step. `means` are of the gradients, then of their squares.
+struct AdamStep {
+    float *parameter;
+    const float *gradient;
+    float *means;
+    size_t count;
+    float factor, decay, mean_share, square_keep, square_share;
+    float keep, size, correction, eps;
+};
+
+// The steps of several parameters, one along y.
+extern "C" __global__ void adam_steps(const AdamStep *steps) {
+    AdamStep step = steps[blockIdx.y];
+    float *squares = step.means + step.count;
+    for (size_t n = here(); n < step.count; n += all()) {
+        float value = step.parameter[n];
+        float g = step.gradient[n] * step.factor + step.decay * value;
+        float mean = step.means[n] + (g - step.means[n]) * step.mean_share;
+        float square = squares[n] * step.square_keep + step.square_share * g * g;
+        step.means[n] = mean;
+        squares[n] = square;
+        step.parameter[n] = value * step.keep - step.size * (mean / (sqrtf(square) / step.correction + step.eps));
     }
 }
-
-extern "C" __global__ void adam_move(float *parameter, const float *means, size_t count, float keep, float size,
-                                     float correction, float eps) {
-    const float *squares = means + count;
-    for (size_t n = here(); n < count; n += all())
-        parameter[n] = parameter[n] * keep - size * (means[n] / (sqrtf(squares[n]) / correction + eps));
-}
-
 
 // Recurrent layers. `step` and `before` number steps; `before` is 0xffffffff where a sequence begins.
 
 static __device__ __forceinline__ float squash(float x) { return 1.0f / (1.0f + expf(-x)); }
 
+// Kernels of LSTMs: where `seeing`, input, forget and output gates see the memory through `sees`.
+
 // kept: input, forget, cell and output gates, memory, state.
-extern "C" __global__ void lstm_step(const float *given, const float *remembered, const float *bias, const float *start,
-                                     float *kept, u32 step, u32 before, u32 batch, u32 hidden) {
+extern "C" __global__ void lstm_step(const float *given, const float *remembered, const float *bias, const float *sees,
+                                     u32 seeing, const float *start, float *kept, u32 step, u32 before, u32 batch, u32 hidden) {
     size_t total = (size_t)batch * hidden;
     for (size_t n = here(); n < total; n += all()) {
         size_t item = n / hidden, channel = n % hidden, row = (size_t)step * batch + item;
@@ -257,8 +272,15 @@ extern "C" __global__ void lstm_step(const float *given, const float *remembered
         float *to = kept + row * 6 * hidden + channel;
         const float *from = kept + ((size_t)before * batch + item) * 6 * hidden + channel;
         float memory = before == 0xffffffff ? 0.0f : from[4 * (size_t)hidden];
-        float input = squash(gates[0]), forget = squash(gates[1]), fresh = tanhf(gates[2]), output = squash(gates[3]);
+        float fresh = tanhf(gates[2]);
+        if (seeing) {
+            gates[0] += sees[channel] * memory;
+            gates[1] += sees[hidden + channel] * memory;
+        }
+        float input = squash(gates[0]), forget = squash(gates[1]);
         memory = forget * memory + input * fresh;
+        if (seeing) gates[3] += sees[2 * (size_t)hidden + channel] * memory;
+        float output = squash(gates[3]);
         to[0] = input;
         to[hidden] = forget;
         to[2 * (size_t)hidden] = fresh;
@@ -269,8 +291,8 @@ extern "C" __global__ void lstm_step(const float *given, const float *remembered
 }
 
 // kept: reset, update and new gates, what the state gave to the last of them, state.
-extern "C" __global__ void gru_step(const float *given, const float *remembered, const float *bias, const float *start,
-                                    float *kept, u32 step, u32 before, u32 batch, u32 hidden) {
+extern "C" __global__ void gru_step(const float *given, const float *remembered, const float *bias, const float *,
+                                    u32, const float *start, float *kept, u32 step, u32 before, u32 batch, u32 hidden) {
     size_t total = (size_t)batch * hidden;
     for (size_t n = here(); n < total; n += all()) {
         size_t item = n / hidden, channel = n % hidden, row = (size_t)step * batch + item;
@@ -292,7 +314,8 @@ extern "C" __global__ void gru_step(const float *given, const float *remembered,
 }
 
 // pull: gradient of the state that later steps sent back. carry: gradient of the memory, past the products.
-extern "C" __global__ void lstm_step_gradient(const float *kept, const float *gradient, const float *start,
+extern "C" __global__ void lstm_step_gradient(const float *kept, const float *gradient, const float *sees, u32 seeing,
+                                              const float *start,
                                               const float *pull, float *carry, float *to, u32 step, u32 before,
                                               u32 batch, u32 hidden) {
     size_t total = (size_t)batch * hidden;
@@ -305,17 +328,23 @@ extern "C" __global__ void lstm_step_gradient(const float *kept, const float *gr
         float earlier = before == 0xffffffff ? 0.0f : from[4 * (size_t)hidden];
         float of_state = gradient[row * hidden + channel] + pull[n];
         float of_memory = carry[n] + of_state * output * (1.0f - squashed * squashed);
+        float of_output = of_state * squashed * output * (1.0f - output);
+        if (seeing) of_memory += sees[2 * (size_t)hidden + channel] * of_output;
+        float of_input = of_memory * fresh * input * (1.0f - input);
+        float of_forget = of_memory * earlier * forget * (1.0f - forget);
         float *into = to + row * 4 * hidden + channel;
-        into[0] = of_memory * fresh * input * (1.0f - input);
-        into[hidden] = of_memory * earlier * forget * (1.0f - forget);
+        into[0] = of_input;
+        into[hidden] = of_forget;
         into[2 * (size_t)hidden] = of_memory * input * (1.0f - fresh * fresh);
-        into[3 * (size_t)hidden] = of_state * squashed * output * (1.0f - output);
+        into[3 * (size_t)hidden] = of_output;
         carry[n] = of_memory * forget;
+        if (seeing) carry[n] += sees[channel] * of_input + sees[hidden + channel] * of_forget;
     }
 }
 
 // to: gradients before reset and update, of what the state gave to the new gate, and before the new gate.
-extern "C" __global__ void gru_step_gradient(const float *kept, const float *gradient, const float *start,
+extern "C" __global__ void gru_step_gradient(const float *kept, const float *gradient, const float *, u32,
+                                             const float *start,
                                              const float *pull, float *carry, float *to, u32 step, u32 before,
                                              u32 batch, u32 hidden) {
     size_t total = (size_t)batch * hidden;
@@ -337,18 +366,71 @@ extern "C" __global__ void gru_step_gradient(const float *kept, const float *gra
     }
 }
 
+// One step of an LSTM that looks at words first, one block of whole warps per item. Everything given has `looking` channels for the
+// attention, then four times `hidden` for the gates; words have before them whether they are seen.
+extern "C" __global__ void attending_step(const float *given, const float *remembered, const float *words,
+                                          const float *score, float *memory, float *to, u32 length, u32 looking,
+                                          u32 hidden) {
+    extern __shared__ float shares[];
+    size_t width = (size_t)looking + 4 * hidden, item = blockIdx.x;
+    given += item * width;
+    remembered += item * width;
+    words += item * length * (width + 1);
+    u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    for (u32 word = warp; word < length; word += warps) {
+        const float *of = words + word * (width + 1);
+        float sum = 0.0f;
+        for (u32 n = lane; n < looking; n += 32) sum += score[n] * tanhf(given[n] + remembered[n] + of[1 + n]);
+        for (u32 other = 16; other > 0; other /= 2) sum += __shfl_xor_sync(0xffffffff, sum, other);
+        if (lane == 0) shares[word] = of[0] > 0.0f ? sum : -1e30f;
+    }
+    __syncthreads();
+    // Every thread adds up all of them by itself: there are few.
+    float most = shares[0], total = 0.0f;
+    for (u32 word = 1; word < length; word++) most = fmaxf(most, shares[word]);
+    for (u32 word = 0; word < length; word++) total += expf(shares[word] - most);
+    __syncthreads();
+    for (u32 word = threadIdx.x; word < length; word += blockDim.x) shares[word] = expf(shares[word] - most) / total;
+    __syncthreads();
+    for (u32 n = threadIdx.x; n < hidden; n += blockDim.x) {
+        float gates[4];
+        for (u32 gate = 0; gate < 4; gate++) {
+            size_t channel = looking + (size_t)gate * hidden + n;
+            gates[gate] = given[channel] + remembered[channel];
+        }
+        for (u32 word = 0; word < length; word++) {
+            const float *of = words + word * (width + 1) + 1 + looking + n;
+            float share = shares[word];
+            for (u32 gate = 0; gate < 4; gate++) gates[gate] += share * of[(size_t)gate * hidden];
+        }
+        size_t at = item * hidden + n;
+        float now = squash(gates[1]) * memory[at] + squash(gates[0]) * tanhf(gates[2]);
+        memory[at] = now;
+        to[at] = squash(gates[3]) * tanhf(now);
+    }
+}
+
 // What reaches the state that a layer started from; `carried` says whether it also arrives past the products.
 extern "C" __global__ void start_gradient(const float *pull, const float *carry, float *to, size_t count, u32 carried) {
     for (size_t n = here(); n < count; n += all()) to[n] = pull[n] + (carried ? carry[n] : 0.0f);
 }
 
-// to = from, or 0 where the 32 bits of a place are below `limit`, the rest scaled; the bits are those of `dropout.rs`.
+// The 32 bits that decide whether the number at a place is dropped; those of `dropout.rs`.
+static __device__ __forceinline__ u32 bits(unsigned long long seed, size_t place) {
+    unsigned long long x = seed + (place + 1) * 0x9E3779B97F4A7C15ull;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return (u32)((x ^ (x >> 31)) >> 32);
+}
+
+// to = from, or 0 where the bits of a place are below `limit`, the rest scaled.
 extern "C" __global__ void dropout(const float *from, float *to, size_t count, unsigned long long seed, u32 limit,
                                    float scale) {
-    for (size_t n = here(); n < count; n += all()) {
-        unsigned long long x = seed + (n + 1) * 0x9E3779B97F4A7C15ull;
-        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-        x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-        to[n] = (u32)((x ^ (x >> 31)) >> 32) < limit ? 0.0f : from[n] * scale;
-    }
+    for (size_t n = here(); n < count; n += all()) to[n] = bits(seed, n) < limit ? 0.0f : from[n] * scale;
+}
+
+// to = x and what dropout leaves of the branch.
+extern "C" __global__ void residual(const float *x, const float *branch, float *to, size_t count,
+                                    unsigned long long seed, u32 limit, float scale) {
+    for (size_t n = here(); n < count; n += all()) to[n] = x[n] + (bits(seed, n) < limit ? 0.0f : branch[n] * scale);
 }

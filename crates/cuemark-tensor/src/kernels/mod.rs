@@ -5,6 +5,7 @@
 mod dropout;
 mod optim;
 mod plan_cache;
+mod transformer;
 
 use candle_core::cuda_backend::cudarc::cublas::{result, sys};
 use candle_core::cuda_backend::cudarc::driver::{
@@ -13,9 +14,13 @@ use candle_core::cuda_backend::cudarc::driver::{
 use candle_core::cuda_backend::{CudaDevice, WrapErr as _};
 use candle_core::{CudaStorage, Layout, Result, bail};
 
-pub(crate) use dropout::dropout;
-pub(crate) use optim::{SquareParts, move_parameter, update_means};
+pub(crate) use dropout::{dropout, residual};
+pub(crate) use optim::{AdamStep, adam_steps, sums_of_squares};
 pub(crate) use plan_cache::{PlanCache, PlanLists};
+pub(crate) use transformer::{
+    attention, attention_gradient, gelu, gelu_gradient, layer_norm, layer_norm_gradient, linear, linear_input_gradient,
+    linear_parameter_gradient, prelu, prelu_gradient, relu_gradient, softmax, softmax_gradient,
+};
 
 /// A compiled file of kernels and the name it is loaded under.
 pub(crate) type Ptx = (&'static str, &'static str);
@@ -164,6 +169,15 @@ impl Form {
     }
 }
 
+/// How products outside of maps and recurrent layers compute.
+fn general() -> sys::cublasComputeType_t {
+    if candle_core::cuda_backend::gemm_reduced_precision_f32() {
+        sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32
+    } else {
+        sys::cublasComputeType_t::CUBLAS_COMPUTE_32F
+    }
+}
+
 /// Sizes of a product `[rows, inner] * [inner, columns]`, repeated for `groups` that lie so far apart in each buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Product {
@@ -186,11 +200,32 @@ impl Product {
     ) -> Result<()> {
         let compute = if crate::device::rounds_to_bf16() {
             sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_16BF
-        } else if candle_core::cuda_backend::gemm_reduced_precision_f32() {
-            sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32
         } else {
-            sys::cublasComputeType_t::CUBLAS_COMPUTE_32F
+            general()
         };
+        self.run_in(compute, device, (left, left_form), (right, right_form), (to, stride), add)
+    }
+
+    /// As [`Product::run`], replacing what is there and never rounding to 16 bits: outside of maps and recurrent layers.
+    pub(crate) fn run_general(
+        self,
+        device: &CudaDevice,
+        left: (&CudaView<f32>, Form),
+        right: (&CudaView<f32>, Form),
+        to: (&mut CudaViewMut<f32>, usize),
+    ) -> Result<()> {
+        self.run_in(general(), device, left, right, to, 0.0)
+    }
+
+    fn run_in(
+        self,
+        compute: sys::cublasComputeType_t,
+        device: &CudaDevice,
+        (left, left_form): (&CudaView<f32>, Form),
+        (right, right_form): (&CudaView<f32>, Form),
+        (to, stride): (&mut CudaViewMut<f32>, usize),
+        add: f32,
+    ) -> Result<()> {
         let (stream, blas) = (device.cuda_stream(), device.cublas_handle());
         let ((left_op, left_stride), (right_op, right_stride)) = (left_form.operation()?, right_form.operation()?);
         let [rows, inner, columns, groups] = [self.rows, self.inner, self.columns, self.groups].map(signed);

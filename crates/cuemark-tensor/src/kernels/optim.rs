@@ -1,84 +1,125 @@
 //! The optimiser's passes over memory.
 
 use candle_core::cuda_backend::CudaDevice;
-use candle_core::cuda_backend::cudarc::driver::{CudaSlice, CudaViewMut, LaunchConfig};
-use candle_core::{CudaStorage, Layout, Result, bail};
+use candle_core::cuda_backend::cudarc::driver::{DevicePtr as _, DeviceRepr, LaunchConfig};
+use candle_core::{Result, Storage, Tensor, bail};
 
-use super::{launch, over, view};
+use super::{counted, launch, view};
 use crate::optim::{MoveParameter, UpdateMeans};
 
-/// Blocks that each add up a part of the squares.
-const PARTS: u32 = 256;
+/// Blocks that each add up a part of the squares of one tensor.
+const PARTS: u32 = 64;
+/// Blocks that share one parameter.
+const BLOCKS: u32 = 256;
 
-pub(crate) fn update_means(
-    update: &UpdateMeans,
-    (means, layout): (&mut CudaStorage, &Layout),
-    gradient: (&CudaStorage, &Layout),
-    parameter: (&CudaStorage, &Layout),
-) -> Result<()> {
-    let device = gradient.0.device.clone();
-    let (gradient, parameter) = (view(gradient)?, view(parameter)?);
-    let count = gradient.len();
-    let mut means = view_mut(means, layout)?;
-    let UpdateMeans { factor, decay, mean_share, square_keep, square_share } = update;
-    launch!(
-        device,
-        "adam_means",
-        over(count),
-        &mut means,
-        &gradient,
-        &parameter,
-        &count,
-        factor,
-        decay,
-        mean_share,
-        square_keep,
-        square_share,
-    );
-    Ok(())
+/// Where the numbers of a tensor without gaps lie on the GPU, and how many.
+fn place(tensor: &Tensor) -> Result<(CudaDevice, u64, usize)> {
+    let (storage, layout) = tensor.storage_and_layout();
+    let Storage::Cuda(storage) = &*storage else { bail!("an optimiser on a GPU and a tensor that is not") };
+    let numbers = view((storage, layout))?;
+    let stream = storage.device.cuda_stream();
+    let (place, _held) = numbers.device_ptr(&stream);
+    Ok((storage.device.clone(), place, numbers.len()))
 }
 
-pub(crate) fn move_parameter(
-    step: &MoveParameter,
-    (parameter, layout): (&mut CudaStorage, &Layout),
-    means: (&CudaStorage, &Layout),
-) -> Result<()> {
-    let device = means.0.device.clone();
-    let means = view(means)?;
-    let count = means.len() / 2;
-    let mut parameter = view_mut(parameter, layout)?;
-    let MoveParameter { keep, size, correction, eps } = step;
-    launch!(device, "adam_move", over(count), &mut parameter, &means, &count, keep, size, correction, eps);
-    Ok(())
+/// `struct Numbers` of `map.cu`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Numbers {
+    from: u64,
+    count: usize,
 }
 
-/// Sums of squares that the GPU is working on.
-pub(crate) struct SquareParts {
-    device: CudaDevice,
-    parts: CudaSlice<f64>,
-}
+// SAFETY: a plain C struct of numbers, laid out as the kernels declare it.
+unsafe impl DeviceRepr for Numbers {}
 
-impl SquareParts {
-    /// Starts the work.
-    pub(crate) fn new(storage: &CudaStorage, layout: &Layout) -> Result<Self> {
-        let device = storage.device.clone();
-        let numbers = view((storage, layout))?;
-        let count = numbers.len();
-        let mut parts = device.alloc_zeros::<f64>(PARTS as usize)?;
-        let config = LaunchConfig { grid_dim: (PARTS, 1, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
-        launch!(device, "sum_of_squares", config, &numbers, &mut parts, &count);
-        Ok(Self { device, parts })
+/// The sum of the squares of all `tensors`, which lie on one GPU without gaps: one launch and one wait.
+pub(crate) fn sums_of_squares(tensors: &[Tensor]) -> Result<f64> {
+    let Some(first) = tensors.first() else { return Ok(0.0) };
+    let device = place(first)?.0;
+    let mut table = Vec::with_capacity(tensors.len());
+    for tensor in tensors {
+        let (_, from, count) = place(tensor)?;
+        table.push(Numbers { from, count });
     }
+    let [rows] = counted([table.len()])?;
+    let table = device.clone_htod(&table)?;
+    let mut parts = device.alloc_zeros::<f64>(tensors.len() * PARTS as usize)?;
+    let blocks = LaunchConfig { grid_dim: (PARTS, rows, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
+    launch!(device, "sums_of_squares", blocks, &table, &mut parts);
+    Ok(device.clone_dtoh(&parts)?.iter().sum())
+}
 
-    /// Waits for it.
-    pub(crate) fn sum(&self) -> Result<f64> {
-        Ok(self.device.clone_dtoh(&self.parts)?.iter().sum())
+/// `struct AdamStep` of `map.cu`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct OnGpu {
+    parameter: u64,
+    gradient: u64,
+    means: u64,
+    count: usize,
+    factor: f32,
+    decay: f32,
+    mean_share: f32,
+    square_keep: f32,
+    square_share: f32,
+    keep: f32,
+    size: f32,
+    correction: f32,
+    eps: f32,
+}
+
+// SAFETY: as above.
+unsafe impl DeviceRepr for OnGpu {}
+
+/// What one parameter's step needs.
+#[derive(Debug)]
+pub(crate) struct AdamStep {
+    pub(crate) parameter: Tensor,
+    pub(crate) gradient: Tensor,
+    pub(crate) means: Tensor,
+    pub(crate) update: UpdateMeans,
+    pub(crate) change: MoveParameter,
+}
+
+impl AdamStep {
+    fn on_gpu(&self) -> Result<OnGpu> {
+        let (_, parameter, count) = place(&self.parameter)?;
+        let (_, gradient, of_gradient) = place(&self.gradient)?;
+        let (_, means, of_means) = place(&self.means)?;
+        if of_gradient != count || of_means != 2 * count {
+            bail!("{of_gradient} gradients and {of_means} means for {count} numbers");
+        }
+        let UpdateMeans { factor, decay, mean_share, square_keep, square_share } = self.update;
+        let MoveParameter { keep, size, correction, eps } = self.change;
+        Ok(OnGpu {
+            parameter,
+            gradient,
+            means,
+            count,
+            factor,
+            decay,
+            mean_share,
+            square_keep,
+            square_share,
+            keep,
+            size,
+            correction,
+            eps,
+        })
     }
 }
 
-fn view_mut<'a>(storage: &'a mut CudaStorage, layout: &Layout) -> Result<CudaViewMut<'a, f32>> {
-    let Some((start, end)) = layout.contiguous_offsets() else { bail!("an optimiser works on f32 without gaps") };
-    Ok(storage.as_cuda_slice_mut::<f32>()?.slice_mut(start..end))
+/// Changes parameters and means where they lie, all in one launch. Whoever calls owns both: nobody else may read them meanwhile.
+pub(crate) fn adam_steps(steps: &[AdamStep]) -> Result<()> {
+    let Some(first) = steps.first() else { return Ok(()) };
+    let device = place(&first.parameter)?.0;
+    let table = steps.iter().map(AdamStep::on_gpu).collect::<Result<Vec<_>>>()?;
+    let [rows] = counted([table.len()])?;
+    let table = device.clone_htod(&table)?;
+    let blocks = LaunchConfig { grid_dim: (BLOCKS, rows, 1), block_dim: (256, 1, 1), shared_mem_bytes: 0 };
+    launch!(device, "adam_steps", blocks, &table);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -97,21 +138,26 @@ mod tests {
         };
         let after = |device: &Device| -> (Vec<f32>, f64) {
             let rng = &mut Rng::new(1);
-            let mut draw = || {
-                let numbers: Vec<f32> = (0..70_001).map(|_| rng.normal() as f32).collect();
+            let mut draw = |count: usize| {
+                let numbers: Vec<f32> = (0..count).map(|_| rng.normal() as f32).collect();
                 Tensor::new(numbers, device).unwrap()
             };
-            let parameter = Var::from_tensor(&draw()).unwrap();
+            let counts = [70_001, 1, 333, 5];
+            let parameters = counts.map(|count| Var::from_tensor(&draw(count)).unwrap());
             let config = AdamConfig { weight_decay: WeightDecay::Decoupled(0.1), ..AdamConfig::default() };
-            let mut adam = Adam::new(vec![("w".to_owned(), parameter.clone())], config, &[]).unwrap();
+            let named = parameters.iter().enumerate().map(|(n, var)| (n.to_string(), var.clone())).collect();
+            let mut adam = Adam::new(named, config, &[]).unwrap();
             let mut norm = 0.0;
-            for _ in 0..3 {
-                let loss = (parameter.as_tensor() * draw()).unwrap().sum_all().unwrap();
+            for step in 0..3 {
+                // The last one gets no gradient, and the third only now and then.
+                let taken = parameters[..if step == 1 { 2 } else { 3 }].iter().zip(counts);
+                let parts = taken.map(|(var, count)| (var.as_tensor() * draw(count)).unwrap().sum_all().unwrap());
+                let loss = parts.reduce(|sum, part| (sum + part).unwrap()).unwrap();
                 let gradients = loss.backward().unwrap();
-                norm = gradient_norm([&parameter], &gradients).unwrap();
+                norm = gradient_norm(&parameters, &gradients).unwrap();
                 adam.step(&gradients, 1e-2, clip_factor(norm, 10.0)).unwrap();
             }
-            (parameter.to_vec1().unwrap(), norm)
+            (parameters.iter().flat_map(|var| var.to_vec1::<f32>().unwrap()).collect(), norm)
         };
         let ((ours, norm), (wanted, wanted_norm)) = (after(&gpu), after(&Device::Cpu));
         assert!((norm - wanted_norm).abs() < 1e-9 * wanted_norm, "{norm} {wanted_norm}");

@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use super::{Group, WeightDecay, share_of};
 use crate::map::numbers;
+use crate::vectorised;
 
 /// Numbers that one task changes.
 const BLOCK: usize = 1 << 14;
@@ -89,10 +90,23 @@ impl Adam {
     /// # Errors
     /// When a gradient has another shape or type than its parameter.
     pub fn step(&mut self, gradients: &GradStore, learning_rate: f64, factor: f64) -> Result<()> {
+        #[cfg(feature = "cuda")]
+        let mut on_gpu = Vec::new();
         for slot in &mut self.slots {
             let Some(gradient) = gradients.get(&slot.parameter) else { continue };
-            slot.step(&self.config, &gradient.contiguous()?, learning_rate, factor)?;
+            let gradient = gradient.contiguous()?;
+            let (update, change) = slot.plan(&self.config, &gradient, learning_rate, factor)?;
+            #[cfg(feature = "cuda")]
+            if gradient.device().is_cuda() {
+                let (parameter, means) = (slot.parameter.as_detached_tensor(), slot.means.clone());
+                on_gpu.push(crate::kernels::AdamStep { parameter, gradient, means, update, change });
+                continue;
+            }
+            slot.means.inplace_op3(&gradient, slot.parameter.as_tensor(), &update)?;
+            slot.parameter.as_tensor().inplace_op2(&slot.means, &change)?;
         }
+        #[cfg(feature = "cuda")]
+        crate::kernels::adam_steps(&on_gpu)?;
         Ok(())
     }
 
@@ -139,7 +153,14 @@ impl Adam {
 }
 
 impl Slot {
-    fn step(&mut self, config: &AdamConfig, gradient: &Tensor, learning_rate: f64, factor: f64) -> Result<()> {
+    /// Counts a step and says what it does.
+    fn plan(
+        &mut self,
+        config: &AdamConfig,
+        gradient: &Tensor,
+        learning_rate: f64,
+        factor: f64,
+    ) -> Result<(UpdateMeans, MoveParameter)> {
         if gradient.dims() != self.parameter.dims() {
             bail!("a gradient of {:?} for `{}` of {:?}", gradient.dims(), self.name, self.parameter.dims());
         }
@@ -164,8 +185,7 @@ impl Slot {
             correction: (1.0 - config.beta2.powf(exponent)).sqrt() as f32,
             eps: config.eps as f32,
         };
-        self.means.inplace_op3(gradient, self.parameter.as_tensor(), &means)?;
-        self.parameter.as_tensor().inplace_op2(&self.means, &parameter)
+        Ok((means, parameter))
     }
 }
 
@@ -198,27 +218,19 @@ impl InplaceOp3 for UpdateMeans {
         let means = mean.par_chunks_mut(BLOCK).zip(square.par_chunks_mut(BLOCK));
         let from = gradient.par_chunks(BLOCK).zip(parameter.par_chunks(BLOCK));
         means.zip(from).for_each(|((mean, square), (gradient, parameter))| {
-            let means = mean.iter_mut().zip(square);
-            for ((mean, square), (gradient, parameter)) in means.zip(gradient.iter().zip(parameter)) {
-                let gradient = gradient * self.factor + self.decay * parameter;
-                *mean += (gradient - *mean) * self.mean_share;
-                *square = *square * self.square_keep + self.square_share * gradient * gradient;
-            }
+            vectorised(
+                #[inline(always)]
+                || {
+                    let means = mean.iter_mut().zip(&mut *square);
+                    for ((mean, square), (gradient, parameter)) in means.zip(gradient.iter().zip(parameter)) {
+                        let gradient = gradient * self.factor + self.decay * parameter;
+                        *mean += (gradient - *mean) * self.mean_share;
+                        *square = *square * self.square_keep + self.square_share * gradient * gradient;
+                    }
+                },
+            );
         });
         Ok(())
-    }
-
-    #[cfg(feature = "cuda")]
-    fn cuda_fwd(
-        &self,
-        means: &mut candle_core::CudaStorage,
-        layout: &Layout,
-        gradient: &candle_core::CudaStorage,
-        gradient_layout: &Layout,
-        parameter: &candle_core::CudaStorage,
-        parameter_layout: &Layout,
-    ) -> Result<()> {
-        crate::kernels::update_means(self, (means, layout), (gradient, gradient_layout), (parameter, parameter_layout))
     }
 }
 
@@ -247,23 +259,17 @@ impl InplaceOp2 for MoveParameter {
         let (mean, square) = means.split_at(means.len() / 2);
         let means = mean.par_chunks(BLOCK).zip(square.par_chunks(BLOCK));
         numbers_mut(parameter, layout)?.par_chunks_mut(BLOCK).zip(means).for_each(|(parameter, (mean, square))| {
-            for (parameter, (mean, square)) in parameter.iter_mut().zip(mean.iter().zip(square)) {
-                let divisor = square.sqrt() / self.correction + self.eps;
-                *parameter = *parameter * self.keep - self.size * (mean / divisor);
-            }
+            vectorised(
+                #[inline(always)]
+                || {
+                    for (parameter, (mean, square)) in parameter.iter_mut().zip(mean.iter().zip(square)) {
+                        let divisor = square.sqrt() / self.correction + self.eps;
+                        *parameter = *parameter * self.keep - self.size * (mean / divisor);
+                    }
+                },
+            );
         });
         Ok(())
-    }
-
-    #[cfg(feature = "cuda")]
-    fn cuda_fwd(
-        &self,
-        parameter: &mut candle_core::CudaStorage,
-        layout: &Layout,
-        means: &candle_core::CudaStorage,
-        means_layout: &Layout,
-    ) -> Result<()> {
-        crate::kernels::move_parameter(self, (parameter, layout), (means, means_layout))
     }
 }
 

@@ -15,11 +15,12 @@ fn threads(product: usize) -> Threads {
     if product < ENOUGH_PRODUCT { Threads::One } else { Threads::All }
 }
 
-/// The kept rows of every step. `weights` have the bias below them.
+/// The kept rows of every step. `weights` have the bias below them, and below that those of gates that see the memory.
 pub(super) fn forward(layer: Layer, sizes: Sizes, given: &[f32], weights: &[f32], start: &[f32]) -> Vec<f32> {
     let Sizes { steps, batch, hidden } = sizes;
     let (gates, kept) = (layer.cell.gates() * hidden, layer.cell.kept() * hidden);
-    let (weights, bias) = weights.split_at(gates * hidden);
+    let (weights, below) = weights.split_at(gates * hidden);
+    let (bias, sees) = below.split_at(gates);
     let mut rows = vec![0.0; steps * batch * kept];
     let (mut state, mut memory) = (start.to_vec(), vec![0.0; batch * hidden]);
     let mut remembered = vec![0.0; batch * gates];
@@ -42,19 +43,20 @@ pub(super) fn forward(layer: Layer, sizes: Sizes, given: &[f32], weights: &[f32]
             .zip(memory.par_chunks_exact_mut(hidden))
             .with_min_len(ENOUGH.div_ceil(gates))
             .for_each(|((((to, given), remembered), state), memory)| {
-                layer.cell.step(given, remembered, state, memory, to);
+                layer.cell.step(given, remembered, sees, state, memory, to);
                 state.copy_from_slice(&to[kept - hidden..]);
             });
     }
     rows
 }
 
-/// Gradients before the gates of every step, then of the start. `weights` have the bias and the start below them.
+/// Gradients before the gates of every step, then of the start. `weights` have below them the bias, the weights of gates that see the
+/// memory, and the start.
 pub(super) fn backward(layer: Layer, sizes: Sizes, kept: &[f32], gradient: &[f32], weights: &[f32]) -> Vec<f32> {
     let Sizes { steps, batch, hidden } = sizes;
     let (gates, width, parts) = (layer.cell.gates() * hidden, layer.cell.kept() * hidden, 4 * hidden);
     let (weights, below) = weights.split_at(gates * hidden);
-    let start = &below[gates..];
+    let (sees, start) = below[gates..].split_at(layer.cell.seeing() * hidden);
     let mut all = vec![0.0; steps * batch * parts + batch * hidden];
     let (mut pull, mut carry) = (vec![0.0; batch * hidden], vec![0.0; batch * hidden]);
     for (step, previous) in layer.order(steps).into_iter().rev() {
@@ -77,7 +79,7 @@ pub(super) fn backward(layer: Layer, sizes: Sizes, kept: &[f32], gradient: &[f32
                     }
                     None => Before { state: &start[item * hidden..][..hidden], memory: None },
                 };
-                layer.cell.step_gradient(row, before, pull, carry, to);
+                layer.cell.step_gradient(row, sees, before, pull, carry, to);
             });
         product_into(
             Matrix::new(to, batch, gates, parts, 1),

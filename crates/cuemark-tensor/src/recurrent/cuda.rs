@@ -2,10 +2,11 @@
 
 #![allow(unsafe_code)] // kernels are launched through pointers
 
-use candle_core::{CudaStorage, Layout, Result, Shape};
+use candle_core::cuda_backend::cudarc::driver::LaunchConfig;
+use candle_core::{CudaStorage, Layout, Result, Shape, bail};
 
-use super::{Cell, Layer, Sizes};
-use crate::kernels::{Form, Product, launch, over, room, view};
+use super::{Cell, Layer, Sizes, attending};
+use crate::kernels::{Form, Product, counted, launch, over, room, view};
 
 type Given<'a> = (&'a CudaStorage, &'a Layout);
 
@@ -22,15 +23,19 @@ pub(super) fn forward(layer: Layer, given: Given, weights: Given, start: Given) 
     let (gates, kept) = (layer.cell.gates() * hidden, layer.cell.kept() * hidden);
     let device = given.0.device.clone();
     let (given, weights, start) = (view(given)?, view(weights)?, view(start)?);
-    let (weights, bias) = (weights.slice(..gates * hidden), weights.slice(gates * hidden..));
+    let (weights, below) = (weights.slice(..gates * hidden), weights.slice(gates * hidden..));
+    let (bias, sees) = (below.slice(..gates), below.slice(gates..));
+    let seeing = u32::from(layer.cell == Cell::Peephole);
     let mut rows = room(&device, steps * batch * kept)?;
     let mut remembered = room(&device, batch * gates)?;
     let product = Product { rows: batch, inner: hidden, columns: gates, groups: 1, apart: [0; 3] };
     let kernel = match layer.cell {
-        Cell::Lstm => "lstm_step",
+        Cell::Lstm | Cell::Peephole => "lstm_step",
         Cell::Gru => "gru_step",
     };
     let [items, width] = [batch, hidden].map(|size| size as u32);
+    // An empty view has no place on the GPU; any other is not read where nothing is seen.
+    let seen = if seeing == 1 { &sees } else { &bias };
     for (step, before) in layer.order(steps) {
         let (state, stride) = match before {
             Some(before) => (rows.slice(before * batch * kept + kept - hidden..(before + 1) * batch * kept), kept),
@@ -51,6 +56,8 @@ pub(super) fn forward(layer: Layer, given: Given, weights: Given, start: Given) 
             &given,
             &remembered,
             &bias,
+            seen,
+            &seeing,
             &start,
             &mut rows,
             &step,
@@ -73,17 +80,20 @@ pub(super) fn backward(
     let (gates, parts) = (layer.cell.gates() * hidden, 4 * hidden);
     let device = kept.0.device.clone();
     let (kept, gradient, weights) = (view(kept)?, view(gradient)?, view(weights)?);
-    let (weights, start) = (weights.slice(..gates * hidden), weights.slice(gates * hidden + gates..));
+    let (weights, below) = (weights.slice(..gates * hidden), weights.slice(gates * hidden + gates..));
+    let (sees, start) = (below.slice(..layer.cell.seeing() * hidden), below.slice(layer.cell.seeing() * hidden..));
+    let seeing = u32::from(layer.cell == Cell::Peephole);
     let count = steps * batch * parts + batch * hidden;
     let mut all = room(&device, count)?;
     let (mut pull, mut carry) =
         (device.alloc_zeros::<f32>(batch * hidden)?, device.alloc_zeros::<f32>(batch * hidden)?);
     let product = Product { rows: batch, inner: gates, columns: hidden, groups: 1, apart: [0; 3] };
     let kernel = match layer.cell {
-        Cell::Lstm => "lstm_step_gradient",
+        Cell::Lstm | Cell::Peephole => "lstm_step_gradient",
         Cell::Gru => "gru_step_gradient",
     };
     let [items, width] = [batch, hidden].map(|size| size as u32);
+    let seen = if seeing == 1 { &sees } else { &weights };
     for (step, before) in layer.order(steps).into_iter().rev() {
         let (at, previous) = (step as u32, number(before));
         launch!(
@@ -92,6 +102,8 @@ pub(super) fn backward(
             over(batch * hidden),
             &kept,
             &gradient,
+            seen,
+            &seeing,
             &start,
             &pull,
             &mut carry,
@@ -115,4 +127,61 @@ pub(super) fn backward(
     let mut of_start = all.slice_mut(first..);
     launch!(device, "start_gradient", over(numbers), &pull, &carry, &mut of_start, &numbers, &carried);
     Ok((CudaStorage::wrap_cuda_slice(all, device), Shape::from(count)))
+}
+
+/// Threads of the block that has one item.
+const THREADS: u32 = 512;
+/// Numbers of the memory that they share.
+const SHARED: usize = 12 * 1024;
+
+/// States after every step of an LSTM that looks at words first.
+pub(super) fn attending(
+    sizes: &attending::Sizes,
+    steps: Given,
+    words: Given,
+    weights: Given,
+) -> Result<(CudaStorage, Shape)> {
+    let (attending::Sizes { steps: count, batch, words: length, looking, hidden }, width) = (*sizes, sizes.width());
+    let device = steps.0.device.clone();
+    let (given, words, weights) = (view(steps)?, view(words)?, view(weights)?);
+    let (weights, score) = (weights.slice(..width * hidden), weights.slice(width * hidden..));
+    if length > SHARED {
+        bail!("{length} words at once are too many");
+    }
+    let mut states = room(&device, count * batch * hidden)?;
+    let mut memory = device.alloc_zeros::<f32>(batch * hidden)?;
+    let mut remembered = device.alloc_zeros::<f32>(batch * width)?;
+    let product = Product { rows: batch, inner: hidden, columns: width, groups: 1, apart: [0; 3] };
+    let [blocks, length, looking, channels, bytes] = counted([batch, length, looking, hidden, length * 4])?;
+    let config = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (THREADS, 1, 1), shared_mem_bytes: bytes };
+    for step in 0..count {
+        let here = step * batch * hidden;
+        if step > 0 {
+            let state = states.slice(here - batch * hidden..here);
+            product.run(
+                &device,
+                (&state, Form::Plain { stride: hidden }),
+                (&weights, Form::Turned { stride: hidden }),
+                (&mut remembered.slice_mut(..), width),
+                0.0,
+            )?;
+        }
+        let of_step = given.slice(step * batch * width..(step + 1) * batch * width);
+        let mut to = states.slice_mut(here..here + batch * hidden);
+        launch!(
+            device,
+            "attending_step",
+            config,
+            &of_step,
+            &remembered,
+            &words,
+            &score,
+            &mut memory,
+            &mut to,
+            &length,
+            &looking,
+            &channels,
+        );
+    }
+    Ok((CudaStorage::wrap_cuda_slice(states, device), Shape::from((count, batch, hidden))))
 }

@@ -3,13 +3,15 @@
 //! Composed of general operations, a step of an LSTM takes a dozen launches forward and three times as many backward; on a GPU
 //! those, not the arithmetic, are its time.
 
+mod attending;
 mod cell;
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 
-use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor, bail};
+use candle_core::{CpuStorage, CustomOp3, D, Layout, Result, Shape, Tensor, bail};
 
+pub use attending::{Attending, attend_and_recur};
 pub use cell::Cell;
 
 use crate::MatrixProduct as _;
@@ -31,6 +33,9 @@ pub struct StateWeights<'a> {
     pub weight: &'a Tensor,
     /// Added to that, `[gates * hidden]`.
     pub bias: Option<&'a Tensor>,
+    /// What the input, forget and output gates of a [`Cell::Peephole`] see the memory through, `[3, hidden]`; the output gate sees
+    /// the new one. Others have none.
+    pub sees: Option<&'a Tensor>,
 }
 
 /// The states of one layer after every step.
@@ -54,6 +59,9 @@ pub fn recur(
     if width != gates * hidden || state.weight.dims() != [width, hidden] {
         bail!("gates of {width} and weights {:?} do not fit a {cell:?}", state.weight.dims());
     }
+    if state.sees.map_or(0, |sees| sees.dims().first().copied().unwrap_or(0)) != cell.seeing() {
+        bail!("{:?} weights that see the memory do not fit a {cell:?}", state.sees.map(Tensor::dims));
+    }
     if steps == 0 {
         return Tensor::zeros((0, batch, hidden), given.dtype(), given.device());
     }
@@ -61,8 +69,10 @@ pub fn recur(
         Some(bias) => bias.reshape((gates, hidden))?,
         None => Tensor::zeros((gates, hidden), given.dtype(), given.device())?,
     };
-    // An operation takes three tensors: the bias stands below the weights.
-    let weights = Tensor::cat(&[state.weight, &bias], 0)?;
+    // An operation takes three tensors: bias and what sees the memory stand below the weights.
+    let mut parts = vec![state.weight.clone(), bias];
+    parts.extend(state.sees.cloned());
+    let weights = Tensor::cat(&parts, 0)?;
     let start = match start {
         Some(start) => start.contiguous()?,
         None => Tensor::zeros((batch, hidden), given.dtype(), given.device())?,
@@ -170,17 +180,29 @@ impl CustomOp3 for Layer {
             }
             previous
         };
-        let previous = states.index_select(&Tensor::new(previous, given.device())?, 0)?.reshape((rows, hidden))?;
+        let numbers = Tensor::new(previous, given.device())?;
+        let previous = states.index_select(&numbers, 0)?.reshape((rows, hidden))?;
         let of_weight = of_state.t()?.times(&previous)?;
         let of_bias = of_state.sum(0)?.reshape((self.cell.gates(), hidden))?;
+        let mut of_weights = vec![of_weight, of_bias];
+        if self.cell == Cell::Peephole {
+            // Before the first step there is no memory.
+            let memory = kept.narrow(D::Minus1, 4 * hidden, hidden)?;
+            let earlier = Tensor::cat(&[&memory, &start.zeros_like()?.unsqueeze(0)?], 0)?;
+            let earlier = earlier.index_select(&numbers, 0)?.reshape((rows, hidden))?;
+            let now = memory.contiguous()?.reshape((rows, hidden))?;
+            for (gate, seen) in [(0, &earlier), (1, &earlier), (3, &now)] {
+                of_weights.push((before_gates.narrow(1, gate * hidden, hidden)? * seen)?.sum_keepdim(0)?);
+            }
+        }
         let of_given = match self.cell {
-            Cell::Lstm => before_gates,
+            Cell::Lstm | Cell::Peephole => before_gates,
             Cell::Gru => {
                 Tensor::cat(&[before_gates.narrow(1, 0, 2 * hidden)?, before_gates.narrow(1, 3 * hidden, hidden)?], 1)?
             }
         };
         let of_given = of_given.reshape(given.shape())?;
-        Ok((Some(of_given), Some(Tensor::cat(&[of_weight, of_bias], 0)?), Some(of_start)))
+        Ok((Some(of_given), Some(Tensor::cat(&of_weights, 0)?), Some(of_start)))
     }
 }
 
@@ -243,6 +265,7 @@ mod tests {
         given: &Tensor,
         weight: &Tensor,
         bias: &Tensor,
+        sees: &Tensor,
         start: &Tensor,
     ) -> Result<Tensor> {
         let (steps, hidden) = (given.dim(0)?, weight.dim(1)?);
@@ -253,11 +276,16 @@ mod tests {
             let (given, remembered) = (given.get(step)?, state.matmul(&weight.t()?)?.broadcast_add(bias)?);
             let part = |of: &Tensor, n: usize| of.narrow(1, n * hidden, hidden);
             state = match cell {
-                Cell::Lstm => {
+                Cell::Lstm | Cell::Peephole => {
                     let gates = (given + remembered)?;
-                    memory = ((sigmoid(&part(&gates, 1)?)? * memory)?
-                        + (sigmoid(&part(&gates, 0)?)? * part(&gates, 2)?.tanh()?)?)?;
-                    (sigmoid(&part(&gates, 3)?)? * memory.tanh()?)?
+                    let seen = |memory: &Tensor, n: usize| match cell {
+                        Cell::Peephole => memory.broadcast_mul(&sees.get(n)?),
+                        Cell::Lstm | Cell::Gru => memory.zeros_like(),
+                    };
+                    let input = sigmoid(&(part(&gates, 0)? + seen(&memory, 0)?)?)?;
+                    let forget = sigmoid(&(part(&gates, 1)? + seen(&memory, 1)?)?)?;
+                    memory = ((forget * memory)? + (input * part(&gates, 2)?.tanh()?)?)?;
+                    (sigmoid(&(part(&gates, 3)? + seen(&memory, 2)?)?)? * memory.tanh()?)?
                 }
                 Cell::Gru => {
                     let reset = sigmoid(&(part(&given, 0)? + part(&remembered, 0)?)?)?;
@@ -271,10 +299,12 @@ mod tests {
         Tensor::stack(&outputs, 0)
     }
 
-    fn inputs(cell: Cell, [steps, batch, hidden]: [usize; 3], device: &Device) -> [Var; 4] {
+    fn inputs(cell: Cell, [steps, batch, hidden]: [usize; 3], device: &Device) -> [Var; 5] {
         let rng = &mut Rng::new(5);
         let width = cell.gates() * hidden;
-        [vec![steps, batch, width], vec![width, hidden], vec![width], vec![batch, hidden]].map(|shape| {
+        let shapes =
+            [vec![steps, batch, width], vec![width, hidden], vec![width], vec![3, hidden], vec![batch, hidden]];
+        shapes.map(|shape| {
             // As large as trained weights are: larger ones make a layer forget how it began, and rounding grows with every step.
             let size = 1.0 / (hidden as f32).sqrt();
             let numbers: Vec<f32> = (0..shape.iter().product()).map(|_| size * rng.normal() as f32).collect();
@@ -287,21 +317,26 @@ mod tests {
     }
 
     /// The layer's outputs and the gradients of all it was given, by `run`.
-    fn through(vars: &[Var; 4], run: impl Fn(&[Var; 4]) -> Result<Tensor>) -> Vec<Vec<f32>> {
+    fn through(vars: &[Var; 5], run: impl Fn(&[Var; 5]) -> Result<Tensor>) -> Vec<Vec<f32>> {
         let out = run(vars).unwrap();
         let pull = Tensor::arange(0f32, out.elem_count() as f32, out.device()).unwrap().sin().unwrap();
         let loss = (out.flatten_all().unwrap() * pull).unwrap().sum_all().unwrap();
         let gradients = loss.backward().unwrap();
         let mut all = vec![flat(&out)];
-        all.extend(vars.iter().map(|var| flat(gradients.get(var.as_tensor()).unwrap())));
+        // Cells that see no memory have no gradient of what would see it.
+        all.extend(vars.iter().map(|var| gradients.get(var.as_tensor()).map(flat).unwrap_or_default()));
         all
     }
 
-    fn fused(cell: Cell, reading: Reading, [given, weight, bias, start]: &[Var; 4]) -> Result<Tensor> {
-        recur(cell, reading, given, StateWeights { weight, bias: Some(bias.as_tensor()) }, Some(start.as_tensor()))
+    fn fused(cell: Cell, reading: Reading, [given, weight, bias, sees, start]: &[Var; 5]) -> Result<Tensor> {
+        let sees = (cell == Cell::Peephole).then_some(sees.as_tensor());
+        let state = StateWeights { weight, bias: Some(bias.as_tensor()), sees };
+        recur(cell, reading, given, state, Some(start.as_tensor()))
     }
 
-    const CASES: [(Cell, Reading); 4] = [
+    const CASES: [(Cell, Reading); 6] = [
+        (Cell::Peephole, Reading::Forwards),
+        (Cell::Peephole, Reading::Backwards),
         (Cell::Lstm, Reading::Forwards),
         (Cell::Lstm, Reading::Backwards),
         (Cell::Gru, Reading::Forwards),
@@ -314,9 +349,11 @@ mod tests {
             for sizes in [[1, 1, 1], [5, 3, 4], [7, 33, 70]] {
                 let vars = inputs(cell, sizes, &Device::Cpu);
                 let ours = through(&vars, |vars| fused(cell, reading, vars));
-                let wanted =
-                    through(&vars, |[given, weight, bias, start]| composed(cell, reading, given, weight, bias, start));
+                let wanted = through(&vars, |[given, weight, bias, sees, start]| {
+                    composed(cell, reading, given, weight, bias, sees, start)
+                });
                 for (n, (ours, wanted)) in ours.iter().zip(&wanted).enumerate() {
+                    assert_eq!(ours.len(), wanted.len());
                     for (a, b) in ours.iter().zip(wanted) {
                         assert!(
                             (a - b).abs() <= 2e-5 * b.abs().max(1.0),
@@ -348,8 +385,9 @@ mod tests {
     fn no_steps_give_no_states_and_misfits_are_named() {
         let given = Tensor::zeros((0, 2, 12), candle_core::DType::F32, &Device::Cpu).unwrap();
         let weight = Tensor::zeros((12, 3), candle_core::DType::F32, &Device::Cpu).unwrap();
-        let state = StateWeights { weight: &weight, bias: None };
+        let state = StateWeights { weight: &weight, bias: None, sees: None };
         assert_eq!(recur(Cell::Lstm, Reading::Forwards, &given, state, None).unwrap().dims(), [0, 2, 3]);
         assert!(recur(Cell::Gru, Reading::Forwards, &given, state, None).is_err());
+        assert!(recur(Cell::Peephole, Reading::Forwards, &given, state, None).is_err());
     }
 }

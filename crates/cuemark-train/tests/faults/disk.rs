@@ -28,6 +28,9 @@ pub(crate) enum Broken {
     FilesAreNotSynced,
 }
 
+/// What a disk writes together or not at all, in bytes.
+const PAGE: usize = 4096;
+
 /// Files below one folder. Clones are the same files.
 #[derive(Debug, Clone)]
 pub(crate) struct TestFiles(Arc<Mutex<World>>);
@@ -77,18 +80,13 @@ impl TestFiles {
         self.world().operations
     }
 
-    /// Writes into `to` what is below `folder` after the power has come back: what was waited for, and a part of the rest that
-    /// `seed` chooses. 0 keeps nothing of the rest and 1 all of it.
+    /// Writes into `to` what is below `folder` after the power has come back: what was waited for, and those pages of the rest
+    /// that `seed` chooses. 0 keeps nothing of the rest and 1 all of it.
     pub(crate) fn after_power_cut(&self, seed: u64, folder: &Utf8Path, to: &Utf8Path) {
         let world = self.world();
         let mut rng = Rng::stream(seed, "power cut");
-        let mut part = |most: usize| match seed {
-            0 => 0,
-            1 => most,
-            _ => rng.below(most + 1),
-        };
         // Journals keep the order of names.
-        let kept = part(world.pending.len());
+        let kept = part(world.pending.len(), seed, &mut rng);
         let mut names = world.durable.clone();
         for (path, number) in &world.pending[..kept] {
             match number {
@@ -98,13 +96,9 @@ impl TestFiles {
         }
         for (path, number) in names {
             let (bytes, durable) = &world.files[number];
-            // Of what nobody waited for, the length may be there without the bytes.
-            let (length, there) = (part(bytes.len() - durable), part(bytes.len() - durable));
-            let mut left = bytes[..durable + there.min(length)].to_vec();
-            left.resize(durable + length, 0);
             let path = to.join(path.strip_prefix(folder).unwrap());
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, left).unwrap();
+            std::fs::write(path, survivors(bytes, *durable, seed, &mut rng)).unwrap();
         }
     }
 
@@ -123,6 +117,33 @@ impl TestFiles {
         }
         Ok((world, fault))
     }
+}
+
+/// None of `most` for seed 0, all for 1, any number for others.
+fn part(most: usize, seed: u64, rng: &mut Rng) -> usize {
+    match seed {
+        0 => 0,
+        1 => most,
+        _ => rng.below(most + 1),
+    }
+}
+
+/// What a power cut leaves of a file of which the first `durable` bytes were waited for.
+///
+/// Pages of the rest are on disk or not, each by itself, in no order: one may be there when an earlier one is not, and the length
+/// of the file without either. A small file is there whole or as zeros, which is what tears two files that must agree apart.
+fn survivors(bytes: &[u8], durable: usize, seed: u64, rng: &mut Rng) -> Vec<u8> {
+    let rest = bytes.len() - durable;
+    let length = durable + if seed > 1 && rng.chance(0.5) { rest } else { part(rest, seed, rng) };
+    let mut left = bytes[..length].to_vec();
+    if seed > 1 {
+        for page in left[durable..].chunks_mut(PAGE) {
+            if rng.chance(0.5) {
+                page.fill(0);
+            }
+        }
+    }
+    left
 }
 
 impl World {

@@ -81,9 +81,16 @@ fn row(card: &Value, world: Option<&OnWorld>) -> Vec<String> {
         tasks.iter().map(text).collect::<Vec<_>>().join(", "),
         text(&card["supervision"]),
         millions,
-        text(&card["fixture"]),
+        fixture(card),
         world.map_or_else(|| "-".to_owned(), ToString::to_string),
     ]
+}
+
+/// Whether it agrees with its fixtures, and whether those are not of the authors' code.
+fn fixture(card: &Value) -> String {
+    let verdict = card["fixture"].as_str().unwrap_or("-");
+    let rederived = card["reference"] == "rederived";
+    if rederived { format!("{verdict} (re-derived)") } else { verdict.to_owned() }
 }
 
 /// For every model with a fixture in `folder`, whether it agrees with all of its.

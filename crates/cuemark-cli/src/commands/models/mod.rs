@@ -8,7 +8,7 @@ use clap::Subcommand;
 use cuemark::{ExportModel, ExportedModel, LoadCheckpoint, Progress};
 use cuemark_bench::{leaderboard, on_world};
 use cuemark_models::check::{Fixture, Report, TensorCheck, check};
-use cuemark_models::registry;
+use cuemark_models::registry::{self, Reference};
 use cuemark_models::{FullSize, ModelCard};
 use serde_json::{Value, json};
 
@@ -84,6 +84,7 @@ fn summary(card: &ModelCard) -> anyhow::Result<Value> {
         "supervision": card.supervision,
         "bi_encoder": card.bi_encoder,
         "parameters": parameters,
+        "reference": card.reference(),
         "idea": card.idea,
     }))
 }
@@ -107,6 +108,9 @@ fn show(card: &ModelCard, print: Print) -> anyhow::Result<Outcome> {
     told["configurations"] = card.full_sizes.iter().map(size).collect::<anyhow::Result<Vec<_>>>()?.into();
     print.result(&told, || {
         let mut text = format!("{} ({})\n{}\n{}\n", card.title, card.name, card.paper, card.idea);
+        if card.reference() == Reference::Rederived {
+            text += "reference: written anew from its description, the authors' code was not run\n";
+        }
         if let Some(world) = &world {
             text += &format!("on the built-in world, test-iid: {world}\n");
         }

@@ -2,8 +2,8 @@
 
 use candle_core::{D, Result, Tensor};
 use candle_nn::{Module, VarBuilder};
-use cuemark_tensor::functional::{sigmoid, softmax};
-use cuemark_tensor::{MatrixProduct as _, Pass};
+use cuemark_tensor::functional::sigmoid;
+use cuemark_tensor::{Heads, Pass, attend};
 
 use super::super::{LayerNorm, Linear};
 use super::blocks::{Drawn, EPS, FeedForward, LayerPlan, Mlp, MlpEnd, Residual, glorot};
@@ -90,10 +90,11 @@ impl AnchorLayer {
     /// Those of the tensor operations.
     pub fn look_around(&self, x: &Tensor, place: &Tensor, pass: &Pass) -> Result<Tensor> {
         let both = |[content, of_place]: &[Linear; 2]| content.forward(x)? + of_place.forward(place)?;
-        let [query, key] = [self.split(&both(&self.among.query)?)?, self.split(&both(&self.among.key)?)?];
-        let value = self.split(&self.among.value.forward(x)?)?;
-        let seen = self.among.out.forward(&mix(&query, &key, &value, None, self.dropout, pass)?)?;
-        self.norms[0].forward(&(x + self.residual.apply(&seen, pass)?)?)
+        let [query, key] = [both(&self.among.query)?, both(&self.among.key)?];
+        let value = self.among.value.forward(x)?;
+        let heads = Heads { count: self.heads, bias: None, dropout: self.dropout };
+        let seen = self.among.out.forward(&attend(&query, &key, &value, heads, pass)?)?;
+        self.norms[0].forward(&self.residual.add(x, &seen, pass)?)
     }
 
     /// Anchors look at the memory, and think; `sine` is the code that is compared with the places of the memory.
@@ -115,42 +116,22 @@ impl AnchorLayer {
             query = (query + of_place.forward(place)?)?;
             key = key.broadcast_add(&key_place)?;
         }
-        let beside = |content: &Tensor, place: &Tensor| {
-            Tensor::cat(&[self.split(content)?, self.split(place)?], D::Minus1)?.contiguous()
-        };
-        let query = beside(&query, &to.sine.forward(sine)?)?;
-        let key = beside(&key, &key_place.broadcast_as(key.shape())?.contiguous()?)?;
-        let value = self.split(&to.value.forward(memory.values)?)?;
-        let seen = to.out.forward(&mix(&query, &key, &value, Some(memory.bias), self.dropout, pass)?)?;
-        let x = self.norms[1].forward(&(x + self.residual.apply(&seen, pass)?)?)?;
+        let query = self.beside(&query, &to.sine.forward(sine)?)?;
+        let key = self.beside(&key, &key_place.broadcast_as(key.shape())?.contiguous()?)?;
+        let value = to.value.forward(memory.values)?;
+        let heads = Heads { count: self.heads, bias: Some(memory.bias), dropout: self.dropout };
+        let seen = to.out.forward(&attend(&query, &key, &value, heads, pass)?)?;
+        let x = self.norms[1].forward(&self.residual.add(x, &seen, pass)?)?;
         let thought = self.feed_forward.forward(&x, pass)?;
-        self.norms[2].forward(&(&x + self.residual.apply(&thought, pass)?)?)
+        self.norms[2].forward(&self.residual.add(&x, &thought, pass)?)
     }
 
-    /// `[batch, steps, width]` to `[batch, heads, steps, width / heads]`.
-    fn split(&self, x: &Tensor) -> Result<Tensor> {
-        let (batch, steps, width) = x.dims3()?;
-        x.reshape((batch, steps, self.heads, width / self.heads))?.transpose(1, 2)?.contiguous()
+    /// Contents and places of every head beside each other: twice `[batch, steps, width]` to `[batch, steps, 2 width]`.
+    fn beside(&self, content: &Tensor, place: &Tensor) -> Result<Tensor> {
+        let (batch, steps, width) = content.dims3()?;
+        let heads = |x: &Tensor| x.reshape((batch, steps, self.heads, width / self.heads));
+        Tensor::cat(&[heads(content)?, heads(place)?], D::Minus1)?.flatten_from(2)
     }
-}
-
-/// Attention of several heads, `[batch, heads, steps, width]` each, joined to `[batch, steps, heads width]`.
-fn mix(
-    query: &Tensor,
-    key: &Tensor,
-    value: &Tensor,
-    bias: Option<&Tensor>,
-    dropout: f64,
-    pass: &Pass,
-) -> Result<Tensor> {
-    let scale = (query.dim(D::Minus1)? as f64).sqrt().recip();
-    let logits = (query * scale)?.times(&key.t()?.contiguous()?)?;
-    let logits = match bias {
-        Some(bias) => logits.broadcast_add(bias)?,
-        None => logits,
-    };
-    let weights = pass.dropout(&softmax(&logits, D::Minus1)?, dropout)?;
-    weights.contiguous()?.times(value)?.transpose(1, 2)?.flatten_from(2)
 }
 
 /// What anchors are made into before a layer reads them.

@@ -3,7 +3,7 @@
 use candle_core::{Result, Tensor};
 use candle_nn::{Init, Module, VarBuilder};
 use cuemark_tensor::Pass;
-use cuemark_tensor::functional::gelu;
+use cuemark_tensor::functional::{gelu, prelu};
 use serde::{Deserialize, Serialize};
 
 use super::super::{LayerNorm, Linear, linear, uniform, xavier};
@@ -118,10 +118,7 @@ impl Module for Mlp {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let mut x = x.clone();
         for (number, layer) in self.0.iter().enumerate() {
-            x = layer.forward(&x)?;
-            if number + 1 < self.0.len() {
-                x = x.relu()?;
-            }
+            x = if number + 1 < self.0.len() { layer.forward_relu(&x)? } else { layer.forward(&x)? };
         }
         Ok(x)
     }
@@ -152,10 +149,8 @@ impl InputLayers {
     pub fn forward(&self, x: &Tensor, pass: &Pass) -> Result<Tensor> {
         let mut x = x.clone();
         for (number, (norm, linear)) in self.layers.iter().enumerate() {
-            x = linear.forward(&pass.dropout(&norm.forward(&x)?, self.dropout)?)?;
-            if number + 1 < self.layers.len() {
-                x = x.relu()?;
-            }
+            let normed = pass.dropout(&norm.forward(&x)?, self.dropout)?;
+            x = if number + 1 < self.layers.len() { linear.forward_relu(&normed)? } else { linear.forward(&normed)? };
         }
         Ok(x)
     }
@@ -182,6 +177,17 @@ pub enum Residual {
 }
 
 impl Residual {
+    /// `x` and what is left of the branch.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    pub fn add(self, x: &Tensor, branch: &Tensor, pass: &Pass) -> Result<Tensor> {
+        match self {
+            Self::Values(p) if x.dims() == branch.dims() => pass.residual(x, branch, p),
+            Self::Values(_) | Self::Branch(_) => x.broadcast_add(&self.apply(branch, pass)?),
+        }
+    }
+
     /// # Errors
     /// Those of the tensor operations.
     pub fn apply(self, x: &Tensor, pass: &Pass) -> Result<Tensor> {
@@ -260,11 +266,10 @@ impl FeedForward {
     /// # Errors
     /// Those of the tensor operations.
     pub fn forward(&self, x: &Tensor, pass: &Pass) -> Result<Tensor> {
-        let wide = self.widen.forward(x)?;
         let bent = match (&self.slope, self.activation) {
-            (Some(slope), _) => (wide.relu()? - wide.neg()?.relu()?.broadcast_mul(slope)?)?,
-            (None, Activation::Gelu) => gelu(&wide)?,
-            (None, Activation::Relu | Activation::Prelu) => wide.relu()?,
+            (Some(slope), _) => prelu(&self.widen.forward(x)?, slope)?,
+            (None, Activation::Gelu) => gelu(&self.widen.forward(x)?)?,
+            (None, Activation::Relu | Activation::Prelu) => self.widen.forward_relu(x)?,
         };
         self.narrow.forward(&pass.dropout(&bent, self.dropout)?)
     }

@@ -54,9 +54,9 @@ impl Encoder {
         for layer in &self.0 {
             let placed = x.broadcast_add(place)?;
             let seen = layer.self_attn.forward(&placed, &placed, &x, Some(bias), layer.dropout, pass)?;
-            x = layer.norms[0].forward(&(x + layer.residual.apply(&seen, pass)?)?)?;
+            x = layer.norms[0].forward(&layer.residual.add(&x, &seen, pass)?)?;
             let thought = layer.feed_forward.forward(&x, pass)?;
-            x = layer.norms[1].forward(&(x + layer.residual.apply(&thought, pass)?)?)?;
+            x = layer.norms[1].forward(&layer.residual.add(&x, &thought, pass)?)?;
         }
         Ok(x)
     }
@@ -99,9 +99,9 @@ impl CrossTail {
     /// # Errors
     /// Those of the tensor operations.
     pub fn forward(&self, x: &Tensor, seen: &Tensor, pass: &Pass) -> Result<Tensor> {
-        let sum = x.broadcast_add(&self.residual.apply(seen, pass)?)?;
+        let sum = self.residual.add(x, seen, pass)?;
         let thought = self.feed_forward.forward(&self.norms[0].forward(&sum)?, pass)?;
-        self.norms[1].forward(&(sum + self.residual.apply(&thought, pass)?)?)
+        self.norms[1].forward(&self.residual.add(&sum, &thought, pass)?)
     }
 }
 

@@ -5,7 +5,9 @@ use cuemark_tensor::DType;
 
 use super::super::see_only;
 use super::encoder::Padded;
-use crate::{Batch, ModelError, Result};
+use super::head::{Rounding, rank_set};
+use crate::losses::SetLayer;
+use crate::{Answers, Batch, ModelError, Result};
 
 /// Clips with their place in the video, words, and how many of either are real.
 #[derive(Debug, Clone)]
@@ -111,6 +113,17 @@ impl JointInputs {
         let mut rows = scores.to_vec2::<f32>()?;
         rows.iter_mut().zip(&self.clips).for_each(|(row, clips)| row.truncate(*clips));
         Ok(rows)
+    }
+
+    /// What the last decoder layer says: its spans, the surest first, and the scores of the real clips. Nothing where there is no
+    /// layer.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    pub fn answers(&self, layers: &[SetLayer], saliency: &Tensor, rounding: Rounding) -> Result<Answers> {
+        let Some(last) = layers.last() else { return Ok(Answers::none(self.len())) };
+        let proposals = rank_set(last, &self.clips, rounding)?;
+        Ok(Answers { proposals, saliency: Some(self.real_clips(saliency)?) })
     }
 
     /// Other numbers of words, in as many slots.

@@ -2,9 +2,9 @@
 
 use candle_core::{D, Tensor};
 use candle_nn::{Init, VarBuilder};
-use cuemark_tensor::MatrixProduct as _;
-use cuemark_tensor::Pass;
-use cuemark_tensor::functional::{mask_out, sigmoid, softmax};
+use cuemark_tensor::functional::{mask_out, softmax};
+use cuemark_tensor::recurrent::{Cell, Reading, StateWeights, recur};
+use cuemark_tensor::{MatrixProduct as _, Pass};
 
 use super::AblrConfig;
 use crate::Result;
@@ -112,26 +112,22 @@ impl PeepholeLstm {
     /// # Shapes
     /// - x `[batch, steps, inputs]`; returns `[batch, steps, hidden]`
     pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let (batch, steps, inputs) = x.dims3()?;
-        let hidden = self.see_input.dim(0)?;
-        let from_input = self.kernel.narrow(0, 0, inputs)?;
-        let from_state = self.kernel.narrow(0, inputs, hidden)?;
-        let given = x.transpose(0, 1)?.contiguous()?.times(&from_input)?.broadcast_add(&self.bias)?;
-        let mut state = Tensor::zeros((batch, hidden), x.dtype(), x.device())?;
-        let mut cell = state.clone();
-        let mut states = Vec::with_capacity(steps);
-        for step in 0..steps {
-            let gates = (given.get(step)? + state.times(&from_state)?)?;
-            let gate = |number: usize| gates.narrow(1, number * hidden, hidden);
-            let seen = |cell: &Tensor, by: &Tensor| cell.broadcast_mul(by);
-            let input = sigmoid(&(gate(0)? + seen(&cell, &self.see_input)?)?)?;
-            let forget = sigmoid(&((gate(2)? + seen(&cell, &self.see_forget)?)? + self.forget_bias)?)?;
-            cell = ((forget * &cell)? + (input * gate(1)?.tanh()?)?)?;
-            let output = sigmoid(&(gate(3)? + seen(&cell, &self.see_output)?)?)?;
-            state = (output * cell.tanh()?)?;
-            states.push(state.clone());
-        }
-        Ok(Tensor::stack(&states, 1)?)
+        let (inputs, hidden) = (x.dim(2)?, self.see_input.dim(0)?);
+        // Here input, new, forget, output; the operation has the forget gate before the new one.
+        let gate = |of: &Tensor, number: usize| of.narrow(D::Minus1, number * hidden, hidden);
+        let gates = |of: &Tensor| {
+            let [input, new, forget, output] = [0, 1, 2, 3].map(|number| gate(of, number));
+            Ok::<_, candle_core::Error>([input?, forget?, new?, output?])
+        };
+        let kernel = Tensor::cat(&gates(&self.kernel)?, 1)?;
+        let [input, forget, new, output] = gates(&self.bias)?;
+        let bias = Tensor::cat(&[input, (forget + self.forget_bias)?, new, output], 0)?;
+        let given = x.transpose(0, 1)?.contiguous()?.times(&kernel.narrow(0, 0, inputs)?)?.broadcast_add(&bias)?;
+        let weight = kernel.narrow(0, inputs, hidden)?.t()?.contiguous()?;
+        let sees = Tensor::stack(&[&self.see_input, &self.see_forget, &self.see_output], 0)?;
+        let state = StateWeights { weight: &weight, bias: None, sees: Some(&sees) };
+        let states = recur(Cell::Peephole, Reading::Forwards, &given, state, None)?;
+        Ok(states.transpose(0, 1)?.contiguous()?)
     }
 }
 

@@ -19,8 +19,7 @@ use cuemark_tensor::{DType, MatrixProduct as _, Pass};
 
 use crate::layers::detr::{
     Activation, AnchoredDecoder, Decoded, Drawn, Encoder, InputLayers, JointInputs, LayerPlan, Memory, Padded,
-    Residual, SetHead, cross_bias, normal, pick_rows, rank_set, repeat_rows, sine_place, start_token,
-    unused_word_places,
+    Residual, SetHead, cross_bias, normal, pick_rows, repeat_rows, sine_place, start_token, unused_word_places,
 };
 use crate::layers::{LayerNorm, Linear, linear, see_only};
 use crate::losses::SetLayer;
@@ -361,8 +360,6 @@ impl Model for CgDetr {
         let own = inputs.own_text();
         let seen = self.see(&inputs, &projected, [&own, &own], &pass)?;
         let (_, layers) = self.decode(&inputs, &projected.place, &seen.memory, &pass)?;
-        let Some(last) = layers.last() else { return Ok(Answers::none(batch.len())) };
-        let proposals = rank_set(last, &inputs.clips, self.config.round)?;
-        Ok(Answers { proposals, saliency: Some(inputs.real_clips(&seen.saliency)?) })
+        inputs.answers(&layers, &seen.saliency, self.config.round)
     }
 }

@@ -20,7 +20,7 @@ use cuemark_tensor::Pass;
 use cuemark_tensor::functional::mask_out;
 
 use crate::layers::detr::{
-    Activation, Encoder, InputLayers, JointInputs, LayerPlan, Memory, Padding, rank_set, repeat_rows, sine_place,
+    Activation, Encoder, InputLayers, JointInputs, LayerPlan, Memory, Padding, repeat_rows, sine_place,
     unused_word_places,
 };
 use crate::layers::{Linear, linear, xavier};
@@ -176,7 +176,7 @@ impl Eatr {
                 wanted.push(events[*event]);
             }
         }
-        let of_events = distances(&forward.events, rows, &wanted)?;
+        let of_events = distances(&forward.events, &rows, &wanted)?;
         let weights = &self.config.weights;
         let weighted = ((&of_events[0] * weights.span)? + (&of_events[1] * weights.overlap)?)?;
         total = (total + (weighted * self.config.event_weight)?)?;
@@ -211,8 +211,6 @@ impl Model for Eatr {
     fn answer(&self, batch: &Batch) -> Result<Answers> {
         let inputs = self.inputs(batch)?;
         let forward = self.forward(&inputs, &Pass::answering())?;
-        let Some(last) = forward.layers.last() else { return Ok(Answers::none(batch.len())) };
-        let proposals = rank_set(last, &inputs.clips, self.config.round)?;
-        Ok(Answers { proposals, saliency: Some(inputs.real_clips(&forward.saliency)?) })
+        inputs.answers(&forward.layers, &forward.saliency, self.config.round)
     }
 }

@@ -15,8 +15,8 @@ use candle_nn::{Module, VarBuilder};
 use cuemark_tensor::Pass;
 
 use crate::layers::detr::{
-    Activation, DetrSize, Encoder, InputLayers, JointInputs, LayerPlan, SetHead, normal, rank_set, repeat_rows,
-    sine_place, unused_word_places,
+    Activation, DetrSize, Encoder, InputLayers, JointInputs, LayerPlan, SetHead, normal, repeat_rows, sine_place,
+    unused_word_places,
 };
 use crate::layers::{DecoderLayer, LayerNorm, Linear, TransformerSize, linear};
 use crate::losses::{LabelLoss, SetLayer, SetLosses, margin_loss, set_losses};
@@ -178,8 +178,6 @@ impl Model for MomentDetr {
 
     fn answer(&self, batch: &Batch) -> Result<Answers> {
         let (inputs, forward) = self.of_batch(batch, &Pass::answering())?;
-        let Some(last) = forward.layers.last() else { return Ok(Answers::none(batch.len())) };
-        let proposals = rank_set(last, &inputs.clips, self.config.round)?;
-        Ok(Answers { proposals, saliency: Some(inputs.real_clips(&forward.saliency)?) })
+        inputs.answers(&forward.layers, &forward.saliency, self.config.round)
     }
 }

@@ -16,7 +16,7 @@ use cuemark_tensor::functional::sigmoid;
 
 use crate::layers::detr::{
     Activation, AnchoredDecoder, CrossLayer, Decoded, Encoder, InputLayers, JointInputs, LayerPlan, Memory, SetHead,
-    cross_bias, normal, pick_rows, rank_set, repeat_rows, sine_place, start_token, unused_word_places,
+    cross_bias, normal, pick_rows, repeat_rows, sine_place, start_token, unused_word_places,
 };
 use crate::layers::{Linear, linear};
 use crate::losses::{LabelLoss, PairedSaliency, SetLayer, SetLosses, set_losses};
@@ -208,8 +208,6 @@ impl Model for QdDetr {
         let projected = self.project(&inputs, &pass)?;
         let encoded = self.encode(&inputs, &projected, &inputs.own_text(), &pass)?;
         let (_, layers) = self.decode(&inputs, &projected, &encoded.memory, &pass)?;
-        let Some(last) = layers.last() else { return Ok(Answers::none(batch.len())) };
-        let proposals = rank_set(last, &inputs.clips, self.config.round)?;
-        Ok(Answers { proposals, saliency: Some(inputs.real_clips(&encoded.saliency)?) })
+        inputs.answers(&layers, &encoded.saliency, self.config.round)
     }
 }

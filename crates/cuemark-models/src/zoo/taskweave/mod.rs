@@ -20,7 +20,7 @@ use cuemark_tensor::{DType, Pass};
 
 use crate::layers::detr::{
     Activation, AnchoredDecoder, CrossLayer, Decoded, InputLayers, JointInputs, LayerPlan, Memory, Padding, SetHead,
-    cross_bias, normal, pick_rows, rank_set, repeat_rows, sine_place, unused_word_places,
+    cross_bias, normal, pick_rows, repeat_rows, sine_place, unused_word_places,
 };
 use crate::layers::{Linear, linear, pointwise};
 use crate::losses::{LabelLoss, PairedSaliency, SetLayer, SetLosses, SetWeights, set_losses};
@@ -310,8 +310,6 @@ impl Model for TaskWeave {
         let (inputs, pass) = (self.inputs(batch)?, Pass::answering());
         let projected = self.project(&inputs, &pass)?;
         let forward = self.forward(&inputs, &projected, Some(self.config.feedback), &pass)?;
-        let Some(last) = forward.found.layers.last() else { return Ok(Answers::none(batch.len())) };
-        let proposals = rank_set(last, &inputs.clips, self.config.round)?;
-        Ok(Answers { proposals, saliency: Some(inputs.real_clips(&forward.saliency)?) })
+        inputs.answers(&forward.found.layers, &forward.saliency, self.config.round)
     }
 }

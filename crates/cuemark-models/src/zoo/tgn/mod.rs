@@ -16,9 +16,9 @@ use candle_nn::{Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
-use cuemark_tensor::MatrixProduct as _;
-use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{mask_out, sigmoid, softmax};
+use cuemark_tensor::recurrent::{Attending, attend_and_recur};
+use cuemark_tensor::{MatrixProduct as _, Pass};
 
 use crate::layers::{Linear, Recurrent, Ways, linear, real_steps, uniform};
 use crate::{
@@ -164,6 +164,30 @@ impl Tgn {
         Ok(Forward { words, attention: Tensor::stack(&attention, 1)?, logits })
     }
 
+    /// The logits alone, as [`Tgn::forward`] gives them while answering, without a gradient: what words would give to the gates is
+    /// worked out before the first step.
+    fn logits(&self, visual: &Tensor, words: &Tensor, lengths: &[usize], seen: &Tensor) -> Result<Tensor> {
+        let words = self.sentence.forward_packed(words, lengths)?;
+        let clips = self.video.forward(visual)?;
+        let (from_input, from_state) = (&self.interaction.from_input, &self.interaction.from_state);
+        let inputs = from_input.weight();
+        let (of_clip, of_words) = (self.config.hidden, words.dim(2)?);
+        let to_gates = |x: &Tensor, first: usize, width: usize| x.times(&inputs.narrow(1, first, width)?.t()?);
+        let biases = (from_input.bias_or_zeros()? + from_state.bias_or_zeros()?)?;
+        let gates = to_gates(&clips, 0, of_clip)?.broadcast_add(&biases)?;
+        let steps = Tensor::cat(&[&self.attention.from_clip.forward(&clips)?, &gates], 2)?.transpose(0, 1)?;
+        let from_words = [self.attention.from_word.forward(&words)?, to_gates(&words, of_clip, of_words)?];
+        let states = attend_and_recur(Attending {
+            steps: &steps,
+            words: &Tensor::cat(&from_words, 2)?,
+            state: &Tensor::cat(&[self.attention.from_state.weight(), from_state.weight()], 0)?,
+            // A bias that all words share is nothing to their softmax.
+            score: &self.attention.score.weight().flatten_all()?,
+            seen,
+        })?;
+        Ok(self.score.forward(&states.transpose(0, 1)?)?)
+    }
+
     fn of_batch(&self, visual: &Tensor, batch: &Batch, pass: &Pass) -> Result<Forward> {
         let seen = self.config.padded_words.seen(&batch.queries.mask)?;
         self.forward(visual, &batch.queries.words, &batch.queries.lengths, &seen, pass)
@@ -247,8 +271,10 @@ impl Model for Tgn {
     }
 
     fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>> {
-        let forward = self.of_batch(&batch.videos.visual, batch, &Pass::answering())?;
-        let scores = sigmoid(&forward.logits)?.to_vec3::<f32>()?;
+        let (videos, queries) = (&batch.videos, &batch.queries);
+        let seen = self.config.padded_words.seen(&queries.mask)?;
+        let logits = self.logits(&videos.visual, &queries.words, &queries.lengths, &seen)?;
+        let scores = sigmoid(&logits)?.to_vec3::<f32>()?;
         Ok(scores.iter().zip(&batch.videos.lengths).map(|(scores, length)| self.rank(scores, *length)).collect())
     }
 

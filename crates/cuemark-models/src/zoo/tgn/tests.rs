@@ -45,6 +45,17 @@ fn every_candidate_that_begins_in_the_video_is_proposed() {
 }
 
 #[test]
+fn answers_come_from_the_logits_that_training_sees() {
+    let batch = TOY.batch(1).with_longer_words(2);
+    for padded_words in [PaddedWords::Masked, PaddedWords::Published] {
+        let (net, queries) = (net(padded_words), &batch.queries);
+        let seen = padded_words.seen(&queries.mask).unwrap();
+        let found = net.logits(&batch.videos.visual, &queries.words, &queries.lengths, &seen).unwrap();
+        assert!(gap(&found, &logits(&net, &batch)) < 1e-5);
+    }
+}
+
+#[test]
 fn padded_words_change_nothing_unless_the_published_attention_is_asked_for() {
     let batch = TOY.batch(1);
     let difference = |padded_words| {

@@ -19,7 +19,7 @@ use cuemark_tensor::{DType, MatrixProduct as _, Pass};
 
 use crate::layers::detr::{
     Activation, AnchoredDecoder, CrossLayer, Decoded, Encoder, InputLayers, JointInputs, LayerPlan, Memory, Padding,
-    SetHead, cross_bias, normal, rank_set, repeat_rows, sine_place, unused_word_places,
+    SetHead, cross_bias, normal, repeat_rows, sine_place, unused_word_places,
 };
 use crate::layers::{Linear, Recurrent, Ways, last_step, linear};
 use crate::losses::{LabelLoss, SetLayer, SetLosses, margin_loss, rank_contrast, set_losses};
@@ -292,8 +292,6 @@ impl Model for TrDetr {
     fn answer(&self, batch: &Batch) -> Result<Answers> {
         let inputs = self.inputs(batch)?;
         let forward = self.forward(&inputs, &Pass::answering())?;
-        let Some(last) = forward.layers.last() else { return Ok(Answers::none(batch.len())) };
-        let proposals = rank_set(last, &inputs.clips, self.config.round)?;
-        Ok(Answers { proposals, saliency: Some(inputs.real_clips(&forward.saliency)?) })
+        inputs.answers(&forward.layers, &forward.saliency, self.config.round)
     }
 }

@@ -3,7 +3,7 @@
 use cuemark_core::{NormSpan, Rng};
 use cuemark_tensor::Pass;
 
-use crate::{Batch, ClipLabels, Result};
+use crate::{Batch, ClipLabels, RatedClip, Result};
 
 /// The labels of one video.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,9 +61,8 @@ impl Truth {
             let (worth, mut good) = match &joint.clips[sample] {
                 known @ ClipLabels::Rated(rated) => {
                     let relevant: Vec<usize> = rated.iter().map(|rated| rated.clip).filter(|c| *c < clips).collect();
-                    let best = rated.iter().max_by(|a, b| a.total.total_cmp(&b.total)).map(|rated| rated.clip);
                     let all = relevant.len() >= clips;
-                    (known.means(clips), if all { best.into_iter().collect() } else { relevant })
+                    (known.means(clips), if all { best(rated).into_iter().collect() } else { relevant })
                 }
                 ClipLabels::Window(_) => {
                     (labels.inside.iter().map(|inside| f32::from(u8::from(*inside))).collect(), inside())
@@ -80,9 +79,26 @@ impl Truth {
     }
 }
 
+/// The clip with the largest total; of equal ones the last, as a stable sort of the totals leaves it at the end (the card's rule for
+/// ties, which the published code leaves to an unstable sort).
+fn best(rated: &[RatedClip]) -> Option<usize> {
+    rated.iter().max_by(|a, b| a.total.total_cmp(&b.total)).map(|rated| rated.clip)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_clips_rated_alike_the_last_is_the_best() {
+        let rated = |totals: [f32; 4]| {
+            let clip = |(clip, total)| RatedClip { clip, total, raters: 3 };
+            totals.into_iter().enumerate().map(clip).collect::<Vec<_>>()
+        };
+        assert_eq!(best(&rated([7.0, 3.0, 7.0, 2.0])), Some(2));
+        assert_eq!(best(&rated([4.0; 4])), Some(3));
+        assert_eq!(best(&[]), None);
+    }
 
     #[test]
     fn with_clips_of_two_seconds_the_clip_before_a_window_counts_too() {

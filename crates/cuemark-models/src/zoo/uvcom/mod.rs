@@ -21,7 +21,7 @@ use cuemark_tensor::{MatrixProduct as _, Pass};
 
 use crate::layers::detr::{
     Activation, AnchoredDecoder, CrossLayer, Decoded, Drawn, Encoder, InputLayers, JointInputs, LayerPlan, Memory, Mlp,
-    MlpEnd, Padding, SetHead, cross_bias, glorot, normal, pick_rows, rank_set, repeat_rows, sine_place, start_token,
+    MlpEnd, Padding, SetHead, cross_bias, glorot, normal, pick_rows, repeat_rows, sine_place, start_token,
     unused_word_places,
 };
 use crate::layers::{Conv1d, LayerNorm, Linear, Steps, linear, xavier};
@@ -342,8 +342,6 @@ impl Model for Uvcom {
         let projected = self.project(&inputs, &pass)?;
         let encoded = self.encode(&inputs, &projected, &inputs.own_text(), &pass)?;
         let (_, _, layers) = self.decode(&inputs, &projected, &encoded, &pass)?;
-        let Some(last) = layers.last() else { return Ok(Answers::none(batch.len())) };
-        let proposals = rank_set(last, &inputs.clips, self.config.round)?;
-        Ok(Answers { proposals, saliency: Some(inputs.real_clips(&encoded.saliency)?) })
+        inputs.answers(&layers, &encoded.saliency, self.config.round)
     }
 }

@@ -1,22 +1,23 @@
 //! Results as data: what a matrix measured, in a file that can be committed, and the table that is made of such files.
 
-use camino::{Utf8Path, Utf8PathBuf};
+mod table;
+
+use camino::Utf8Path;
 use cuemark_features::FeatureVariant;
 use cuemark_formats::{Overwrite, ReadError, Source, WholeFile};
 use cuemark_train::Among;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+pub use crate::committed::{carried, read_folder};
 use crate::matrix::{self, Cell, DoneNote, Method, TrainedNote};
 use crate::report::{Answerer, Evaluated, QueryText};
 use crate::{BenchError, Result};
 
+pub use table::{laid_into, table};
+
 /// The version of the layout.
 const VERSION: u32 = 1;
-
-/// Where the table stands in a Markdown file.
-const BEGIN: &str = "<!-- leaderboard:begin -->";
-const END: &str = "<!-- leaderboard:end -->";
 
 /// The results of a matrix: `results/runs/runs-NAME-DATE.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +38,13 @@ pub struct RunsFile {
     /// Anything else a reader should know.
     #[serde(default)]
     pub note: String,
+    /// The share of the matrix that it is about, as `2/4`; `None`: all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<String>,
+    /// Files, by their names without the ending, whose runs of the same key give way to the runs of this one. Without being named, two
+    /// runs of one key with different figures are an error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaces: Vec<String>,
     /// Words about datasets, by label.
     #[serde(default)]
     pub datasets: IndexMap<String, AboutDataset>,
@@ -51,6 +59,9 @@ pub struct AboutDataset {
     /// In a sentence.
     pub about: String,
 }
+
+/// What tells one run from another: dataset, protocol, model, variant, features and seed.
+pub(crate) type RunKey<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str, u64);
 
 /// What one run came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -187,7 +198,14 @@ impl RunResult {
         self.tests.iter().find(plain)?.metrics.get(metric).copied()
     }
 
-    fn key(&self) -> (&str, &str, &str, &str, &str, u64) {
+    /// Whether it is what `cell` comes to.
+    pub fn is_of(&self, cell: &Cell) -> bool {
+        let Cell { dataset, protocol, model, variant, features, seed, .. } = cell;
+        let [dataset, model, variant, features] = [dataset, model, variant, features].map(String::as_str);
+        self.key() == (dataset, protocol.name(), model, variant, features, *seed)
+    }
+
+    pub(crate) fn key(&self) -> RunKey<'_> {
         (&self.dataset, &self.protocol, &self.model, &self.variant, &self.features, self.seed)
     }
 }
@@ -207,6 +225,8 @@ impl RunsFile {
             commit: String::new(),
             machine: String::new(),
             note: String::new(),
+            shard: None,
+            replaces: Vec::new(),
             datasets: IndexMap::new(),
             results,
         }
@@ -220,7 +240,7 @@ impl RunsFile {
         Self::from_source(&Source::new(path))
     }
 
-    fn from_source(source: &Source) -> Result<Self> {
+    pub(crate) fn from_source(source: &Source) -> Result<Self> {
         let text = source.text()?;
         let fault = |problem: String| BenchError::from(source.fault(problem));
         let mut file: Self = serde_json::from_str(&text).map_err(|error| fault(error.to_string()))?;
@@ -254,123 +274,11 @@ impl RunsFile {
     }
 }
 
-/// Every `runs-*.json` of a folder, in the order of their names.
-///
-/// # Errors
-/// When the folder or one of them cannot be read.
-pub fn read_folder(folder: &Utf8Path) -> Result<Vec<RunsFile>> {
-    let refused = |source| ReadError::Io { path: folder.to_owned(), source };
-    let mut paths: Vec<Utf8PathBuf> = Vec::new();
-    for entry in folder.read_dir_utf8().map_err(refused)? {
-        let path = entry.map_err(refused)?.into_path();
-        let name = path.file_name().unwrap_or_default();
-        if name.starts_with("runs-") && name.ends_with(".json") {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    paths.iter().map(|path| RunsFile::read(path)).collect()
-}
-
-/// The results that came with the program: those of this repository when it was built.
-///
-/// # Errors
-/// When one of them is no file of results.
-pub fn carried() -> Result<Vec<RunsFile>> {
-    let runs = crate::matrix::results().filter(|(name, _)| name.starts_with("runs-"));
-    runs.map(|(name, text)| RunsFile::from_source(&Source::in_memory(format!("{name}.json"), text.as_bytes())))
-        .collect()
-}
-
-/// The columns of the table: a split and a metric.
-const COLUMNS: [(&str, &str); 4] =
-    [("test-iid", "R@1,IoU=0.5"), ("test-iid", "R@1,IoU=0.7"), ("test-iid", "mIoU"), ("test-ood", "R@1,IoU=0.5")];
-
-/// The runs of one section by model, variant and features.
-type Rows<'a> = IndexMap<(&'a str, &'a str, &'a str), Vec<&'a RunResult>>;
-
-/// The table of all runs in Markdown, a section per dataset, features and protocol; best test-iid first.
-///
-/// Percent. With several seeds the mean and the standard deviation over seeds, with one the 95 % interval over queries.
-/// Of a run that stands in two files the later one counts; one with no figure of any column is left out. Empty when there is
-/// none.
-pub fn table(files: &[RunsFile]) -> String {
-    let mut latest: IndexMap<_, &RunResult> = IndexMap::new();
-    for run in files.iter().flat_map(|file| &file.results) {
-        latest.insert(run.key(), run);
-    }
-    let mut sections: IndexMap<(&str, &str), Rows> = IndexMap::new();
-    for run in latest.into_values() {
-        let section = sections.entry((&run.dataset, &run.protocol)).or_default();
-        section.entry((&run.model, &run.variant, &run.features)).or_default().push(run);
-    }
-    let mut text = String::new();
-    for ((dataset, protocol), rows) in &sections {
-        let cell = |runs: &[&RunResult], (split, metric): (&str, &str)| figure(runs, split, metric);
-        let columns: Vec<(&str, &str)> =
-            COLUMNS.into_iter().filter(|column| rows.values().any(|runs| cell(runs, *column).is_some())).collect();
-        if columns.is_empty() {
-            continue;
-        }
-        let about =
-            files.iter().rev().find_map(|file| file.datasets.get(*dataset)).map_or("", |about| about.about.as_str());
-        let protocol = if *protocol == "own" { String::new() } else { format!(", {protocol}") };
-        text += &format!("**{dataset}{protocol}**{}{about}\n\n", if about.is_empty() { "" } else { ": " });
-        let heads: Vec<String> = columns.iter().map(|(split, metric)| format!("{split} {metric}")).collect();
-        text += &format!(
-            "| method | features | seeds | {} |\n|---|---|---|{}\n",
-            heads.join(" | "),
-            "---|".repeat(columns.len())
-        );
-        let mut rows: Vec<_> = rows.iter().collect();
-        let first = |runs: &[&RunResult]| cell(runs, columns[0]).map_or(-1.0, |(value, _)| value);
-        rows.sort_by(|a, b| first(b.1).total_cmp(&first(a.1)).then(a.0.cmp(b.0)));
-        for ((model, variant, features), runs) in rows {
-            let name = if variant.is_empty() { (*model).to_owned() } else { format!("{model}, {variant}") };
-            let cells: Vec<String> =
-                columns.iter().map(|column| cell(runs, *column).map_or(String::new(), |(_, words)| words)).collect();
-            if cells.iter().all(String::is_empty) {
-                continue;
-            }
-            let seeds = if runs[0].kind == Answerer::Model { runs.len().to_string() } else { String::new() };
-            text += &format!("| {name} | {features} | {seeds} | {} |\n", cells.join(" | "));
-        }
-        text.push('\n');
-    }
-    text.trim_end().to_owned()
-}
-
-/// The mean over the runs that have the figure, a fraction, and how it is printed.
-fn figure(runs: &[&RunResult], split: &str, metric: &str) -> Option<(f64, String)> {
-    let found: Vec<Measure> = runs.iter().filter_map(|run| run.plain(split, metric)).collect();
-    let mean = found.iter().map(|measure| measure.value).sum::<f64>() / found.len().max(1) as f64;
-    match found[..] {
-        [] => None,
-        [Measure { low: Some(low), high: Some(high), .. }] => {
-            Some((mean, format!("{:.1} ({:.1} – {:.1})", 100.0 * mean, 100.0 * low, 100.0 * high)))
-        }
-        [_] => Some((mean, format!("{:.1}", 100.0 * mean))),
-        _ => {
-            let squares: f64 = found.iter().map(|measure| (measure.value - mean).powi(2)).sum();
-            let sd = (squares / (found.len() - 1) as f64).sqrt();
-            Some((mean, format!("{:.1} ± {:.1}", 100.0 * mean, 100.0 * sd)))
-        }
-    }
-}
-
-/// `document` with the table between its two markers; `None` when it lacks them.
-pub fn laid_into(document: &str, table: &str) -> Option<String> {
-    let (before, rest) = document.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    let table = if table.is_empty() { String::new() } else { format!("{table}\n\n") };
-    Some(format!("{before}{BEGIN}\n\n{table}{END}{after}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn run(model: &str, seed: u64, iid: f64) -> RunResult {
+    pub(super) fn run(model: &str, seed: u64, iid: f64) -> RunResult {
         let measure = Measure { value: iid, low: Some(iid - 0.05), high: Some(iid + 0.05) };
         let test = TestResult {
             test: "test-iid".to_owned(),
@@ -399,30 +307,8 @@ mod tests {
         }
     }
 
-    fn file(results: Vec<RunResult>) -> RunsFile {
+    pub(super) fn file(results: Vec<RunResult>) -> RunsFile {
         RunsFile::new("test", "2026-11-15".to_owned(), results)
-    }
-
-    #[test]
-    fn the_best_stands_first_and_seeds_are_joined() {
-        let table = table(&[file(vec![run("weak", 0, 0.2), run("strong", 0, 0.4), run("strong", 1, 0.5)])]);
-        let rows: Vec<&str> = table.lines().skip(4).collect();
-        // Mean 45, deviation sqrt(2 · 0.05²) = 7.07.
-        assert_eq!(rows, ["| strong | motion | 2 | 45.0 ± 7.1 |", "| weak | motion | 1 | 20.0 (15.0 – 25.0) |"]);
-    }
-
-    #[test]
-    fn a_later_file_replaces_the_same_run() {
-        let table = table(&[file(vec![run("one", 0, 0.2)]), file(vec![run("one", 0, 0.3)])]);
-        assert!(table.contains("30.0") && !table.contains("20.0"), "{table}");
-    }
-
-    #[test]
-    fn tests_with_changed_queries_are_no_plain_figures() {
-        let mut masked = run("one", 0, 0.2);
-        masked.tests[0].text = QueryText::MaskVerb;
-        assert_eq!(masked.plain("test-iid", "R@1,IoU=0.5"), None);
-        assert_eq!(table(&[file(vec![masked])]), "");
     }
 
     #[test]
@@ -437,12 +323,5 @@ mod tests {
         assert!(RunsFile::read(&path).unwrap_err().to_string().contains("53.9 is no fraction"));
         std::fs::write(&path, "{\"runs\":9}").unwrap();
         assert!(RunsFile::read(&path).is_err());
-    }
-
-    #[test]
-    fn the_table_is_laid_between_the_markers() {
-        let document = format!("a\n{BEGIN}\nold\n{END}\nb\n");
-        assert_eq!(laid_into(&document, "new").unwrap(), format!("a\n{BEGIN}\n\nnew\n\n{END}\nb\n"));
-        assert_eq!(laid_into("no markers", "new"), None);
     }
 }
