@@ -8,7 +8,7 @@ use crate::{Look, Topic};
 /// What an actor does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
+#[allow(missing_docs)] // each name is a word that films and sentences are made of
 pub enum Verb {
     Enter,
     Slide,
@@ -27,7 +27,7 @@ impl Verb {
 /// Where to (slide, leave) or where from (enter), as the viewer sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
+#[allow(missing_docs)] // each name is a word that films and sentences are made of
 pub enum Way {
     Left,
     Right,
@@ -36,7 +36,7 @@ pub enum Way {
 /// How fast something is done (spin, jump).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
+#[allow(missing_docs)] // each name is a word that films and sentences are made of
 pub enum Tempo {
     Slow,
     Quick,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The colour of an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
+#[allow(missing_docs)] // each name is a word that films and sentences are made of
 pub enum Colour {
     Red,
     Orange,
@@ -40,7 +40,7 @@ impl Colour {
 /// The shape of an actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
+#[allow(missing_docs)] // each name is a word that films and sentences are made of
 pub enum Shape {
     Ball,
     Square,
@@ -58,7 +58,7 @@ impl Shape {
 /// The size of an actor while it is not growing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
+#[allow(missing_docs)] // each name is a word that films and sentences are made of
 pub enum Size {
     Small,
     Large,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What a spoken line is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[allow(missing_docs)]
+#[allow(missing_docs)] // each name is a word that films and sentences are made of
 pub enum Topic {
     Weather,
     Music,
