@@ -27,7 +27,7 @@ mod words;
 pub use adding::{AddOptions, Added, AddedVideo, Became};
 pub use answer::{
     Answer, Answers, Because, Calibration, MatchedConcept, MatchedWord, Question, Reliability, ReliabilityBin,
-    RightMoments, STRIP, Stages, UnseenWord, fit_calibration,
+    RightMoments, STRIP, SizedAnswer, Stages, UnseenWord, fit_at_sizes, fit_calibration,
 };
 pub use cuemark_media::Partial;
 pub use embedding::{Embedding, dot};

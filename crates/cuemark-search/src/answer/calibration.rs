@@ -17,6 +17,10 @@ pub struct Calibration {
     /// How fast it rises with the score itself; 0 for encoders whose scores mean little across questions.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub by_score: f64,
+    /// How fast it rises with the logarithm of the moments that are searched, less than 0 where a larger index is less sure of the same
+    /// score; 0 where it was fitted at one size.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub by_size: f64,
     /// Where it begins.
     pub offset: f64,
     /// Answers with known truth that it was fitted on; 0 when it is a guess.
@@ -38,7 +42,7 @@ fn is_zero(value: &f64) -> bool {
 impl Default for Calibration {
     /// A guess for encoders without validation queries: even odds at four standard deviations, and never surer than 88 %.
     fn default() -> Self {
-        Self { slope: 2.0, by_score: 0.0, offset: -8.0, answers: 0, highest: Some(5.0), cut: None }
+        Self { slope: 2.0, by_score: 0.0, by_size: 0.0, offset: -8.0, answers: 0, highest: Some(5.0), cut: None }
     }
 }
 
@@ -105,6 +109,7 @@ pub fn fit_calibration(judged: &[(f64, bool)]) -> Option<Calibration> {
     (slope.is_finite() && offset.is_finite() && slope > 0.0).then_some(Calibration {
         slope,
         by_score: 0.0,
+        by_size: 0.0,
         offset,
         answers: judged.len(),
         highest: judged.iter().map(|(z, _)| *z).reduce(f64::max),

@@ -18,6 +18,7 @@ mod merge;
 mod question;
 mod reliability;
 mod right;
+mod size;
 mod stretch;
 mod syntax;
 mod tracks;
@@ -35,6 +36,7 @@ pub(crate) use merge::distinct;
 pub use question::{Question, Stages};
 pub use reliability::{Reliability, ReliabilityBin};
 pub use right::RightMoments;
+pub use size::{SizedAnswer, fit_at_sizes};
 use stretch::AsGood;
 pub use unseen::UnseenWord;
 
@@ -181,6 +183,16 @@ fn best_videos(candidates: &[Hit], count: usize, pooled: usize) -> Vec<(VideoId,
     videos
 }
 
+/// How many moments a question is asked of, where the curve wants to know.
+fn searched(index: &Index, question: &Question, curve: &Calibration) -> Result<usize> {
+    if curve.by_size == 0.0 {
+        return Ok(0);
+    }
+    let status = index.engine().status()?;
+    let among = question.filter.videos.as_ref().map_or(status.videos, |videos| videos.len().min(status.videos));
+    Ok(status.moments * among / status.videos.max(1))
+}
+
 /// A question with its embeddings.
 struct Asked<'a> {
     index: &'a Index,
@@ -188,11 +200,12 @@ struct Asked<'a> {
     wanted: Embedding,
     unwanted: Vec<Embedding>,
     spread: Spread,
-    curve: &'a Calibration,
+    /// The curve for as many moments as are searched.
+    curve: Calibration,
 }
 
 impl<'a> Asked<'a> {
-    fn new(index: &'a Index, question: &'a Question, curve: &'a Calibration) -> Result<Self> {
+    fn new(index: &'a Index, question: &'a Question, curve: &Calibration) -> Result<Self> {
         let wanted = match (&question.text, &question.like) {
             (Some(text), None) => index.sentence(text)?,
             (None, Some(moment)) => index.embedding_of(moment)?,
@@ -215,6 +228,7 @@ impl<'a> Asked<'a> {
             }
         }
         let spread = index.background()?.spread(&wanted);
+        let curve = curve.among(searched(index, question, curve)?);
         Ok(Self { index, question, wanted, unwanted, spread, curve })
     }
 

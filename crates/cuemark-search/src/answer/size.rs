@@ -1,0 +1,136 @@
+//! One curve for indexes of any size.
+//!
+//! The best of many wrong moments scores higher than the best of few, so the same score means less in a large index than in a
+//! small one. In the logarithm of the odds that is a term that falls with the logarithm of the number of moments that were
+//! searched; it is fitted on the same questions asked of ever fewer videos.
+
+use super::Calibration;
+use super::calibration::fit_calibration;
+
+/// An answer whose truth is known, found among so many moments.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SizedAnswer {
+    /// By how many standard deviations it lies above the background.
+    pub z: f64,
+    /// Its score.
+    pub score: f64,
+    /// Moments that were searched.
+    pub moments: usize,
+    /// Whether it is right.
+    pub right: bool,
+}
+
+impl Calibration {
+    /// The same curve where so many moments are searched.
+    #[must_use]
+    pub(crate) fn among(&self, moments: usize) -> Self {
+        Self { offset: self.offset + self.by_size * logarithm(moments), by_size: 0.0, ..*self }
+    }
+}
+
+fn logarithm(moments: usize) -> f64 {
+    (moments.max(1) as f64).ln()
+}
+
+/// Fits a curve over how surprising an answer is, its score and the moments that were searched. `None` when there are too few
+/// answers of either kind, or right ones are not the more surprising ones.
+pub fn fit_at_sizes(judged: &[SizedAnswer]) -> Option<Calibration> {
+    let plain: Vec<(f64, bool)> = judged.iter().map(|one| (one.z, one.right)).collect();
+    let start = fit_calibration(&plain)?;
+    let right = judged.iter().filter(|one| one.right).count() as f64;
+    // The two targets are drawn in a little, as Platt does, so that a sample without a mistake does not give certainty.
+    let [high, low] = [(right + 1.0) / (right + 2.0), 1.0 / (judged.len() as f64 - right + 2.0)];
+    let mut weights = [start.slope, 0.0, 0.0, start.offset];
+    for _ in 0..100 {
+        let (mut gradient, mut curve) = ([0.0f64; 4], [[0.0f64; 4]; 4]);
+        for one in judged {
+            let inputs = [one.z, one.score, logarithm(one.moments), 1.0];
+            let sum: f64 = weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum();
+            let p = 1.0 / (1.0 + (-sum).exp());
+            let error = p - if one.right { high } else { low };
+            for row in 0..4 {
+                gradient[row] += error * inputs[row];
+                for column in 0..4 {
+                    curve[row][column] += p * (1.0 - p) * inputs[row] * inputs[column];
+                }
+            }
+        }
+        // A little ridge: z and score are nearly the same for some encoders.
+        (0..4).for_each(|row| curve[row][row] += 1e-3);
+        let step = solve(curve, gradient)?;
+        let longest = step.iter().fold(0.0f64, |longest, part| longest.max(part.abs()));
+        let shorten = (4.0 / longest).min(1.0);
+        weights.iter_mut().zip(step).for_each(|(weight, part)| *weight -= shorten * part);
+        if longest < 1e-9 {
+            break;
+        }
+    }
+    let [slope, by_score, by_size, offset] = weights;
+    let rises = weights.iter().all(|weight| weight.is_finite()) && slope >= 0.0 && by_score > 0.0;
+    rises.then_some(Calibration { slope, by_score, by_size, offset, ..start })
+}
+
+/// The solution of four equations by elimination; `None` where there is none.
+fn solve(mut matrix: [[f64; 4]; 4], mut right: [f64; 4]) -> Option<[f64; 4]> {
+    for column in 0..4 {
+        let pivot = (column..4).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
+        matrix.swap(column, pivot);
+        right.swap(column, pivot);
+        let lead = matrix[column];
+        if !lead[column].is_finite() || lead[column] == 0.0 {
+            return None;
+        }
+        for row in column + 1..4 {
+            let factor = matrix[row][column] / lead[column];
+            matrix[row].iter_mut().zip(lead).for_each(|(value, above)| *value -= factor * above);
+            right[row] -= factor * right[column];
+        }
+    }
+    let mut found = [0.0; 4];
+    for row in (0..4).rev() {
+        let known: f64 = (row + 1..4).map(|column| matrix[row][column] * found[column]).sum();
+        found[row] = (right[row] - known) / matrix[row][row];
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use cuemark_core::Rng;
+
+    use super::*;
+
+    #[test]
+    fn a_known_curve_over_sizes_is_found_again_and_says_less_of_a_larger_index() {
+        let known = Calibration {
+            slope: 0.5,
+            by_score: 8.0,
+            by_size: -0.7,
+            offset: -1.0,
+            highest: None,
+            ..Calibration::default()
+        };
+        let mut rng = Rng::new(5);
+        let judged: Vec<SizedAnswer> = (0..60_000)
+            .map(|_| {
+                let (z, score) = (rng.between(-1.0, 6.0), rng.between(0.0, 1.0));
+                let moments = [8_000, 30_000, 250_000][rng.below(3)];
+                let right = rng.chance(known.among(moments).probability(z, score));
+                SizedAnswer { z, score, moments, right }
+            })
+            .collect();
+        let found = fit_at_sizes(&judged).unwrap();
+        assert!((found.slope - 0.5).abs() < 0.05 && (found.by_score - 8.0).abs() < 0.4, "{found:?}");
+        assert!((found.by_size + 0.7).abs() < 0.05 && (found.offset + 1.0).abs() < 0.6, "{found:?}");
+        assert!(found.among(250_000).probability(3.0, 0.8) < found.among(8_000).probability(3.0, 0.8) - 0.1);
+        assert_eq!(found.among(9), found.among(9).among(400), "a size is counted once");
+        assert_eq!(fit_at_sizes(&[]), None);
+    }
+
+    #[test]
+    fn a_curve_without_sizes_is_the_same_everywhere_and_written_as_before() {
+        let plain = Calibration::default();
+        assert_eq!(plain.among(10), plain.among(1_000_000));
+        assert!(!serde_json::to_string(&plain).unwrap().contains("by_size"));
+    }
+}
