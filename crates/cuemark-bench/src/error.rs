@@ -97,6 +97,16 @@ pub enum BenchError {
         /// The cell.
         cell: String,
     },
+    /// Two files of results disagree about one run.
+    #[error("{run}: `{first}` and `{second}` have different figures")]
+    TwoFigures {
+        /// The run.
+        run: String,
+        /// The file that came first.
+        first: String,
+        /// The other one; the same when it stands twice in one.
+        second: String,
+    },
     /// A model could not be trained or did not answer.
     #[error(transparent)]
     Train(#[from] TrainError),
@@ -154,6 +164,11 @@ impl Advise for BenchError {
             Self::OtherSettings { .. } => {
                 let anew = Advice::say("pass ").set("force").and(" to train it anew, or ");
                 Some(anew.setting("out").and(" for another folder"))
+            }
+            Self::TwoFigures { first, .. } => {
+                let named =
+                    format!("name `{first}` under `replaces` in the later file, or give one of the runs a `variant`");
+                Some(named.into())
             }
             Self::Train(error) => error.advice(),
             Self::Text(error) => error.advice(),

@@ -1,12 +1,13 @@
 //! Results as data: what a matrix measured, in a file that can be committed, and the table that is made of such files.
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use cuemark_features::FeatureVariant;
 use cuemark_formats::{Overwrite, ReadError, Source, WholeFile};
 use cuemark_train::Among;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
+pub use crate::committed::{carried, read_folder};
 use crate::matrix::{self, Cell, DoneNote, Method, TrainedNote};
 use crate::report::{Answerer, Evaluated, QueryText};
 use crate::{BenchError, Result};
@@ -37,6 +38,13 @@ pub struct RunsFile {
     /// Anything else a reader should know.
     #[serde(default)]
     pub note: String,
+    /// The share of the matrix that it is about, as `2/4`; `None`: all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<String>,
+    /// Files, by their names without the ending, whose runs of the same key give way to the runs of this one. Without being named, two
+    /// runs of one key with different figures are an error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaces: Vec<String>,
     /// Words about datasets, by label.
     #[serde(default)]
     pub datasets: IndexMap<String, AboutDataset>,
@@ -51,6 +59,9 @@ pub struct AboutDataset {
     /// In a sentence.
     pub about: String,
 }
+
+/// What tells one run from another: dataset, protocol, model, variant, features and seed.
+pub(crate) type RunKey<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str, u64);
 
 /// What one run came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -187,7 +198,14 @@ impl RunResult {
         self.tests.iter().find(plain)?.metrics.get(metric).copied()
     }
 
-    fn key(&self) -> (&str, &str, &str, &str, &str, u64) {
+    /// Whether it is what `cell` comes to.
+    pub fn is_of(&self, cell: &Cell) -> bool {
+        let Cell { dataset, protocol, model, variant, features, seed, .. } = cell;
+        let [dataset, model, variant, features] = [dataset, model, variant, features].map(String::as_str);
+        self.key() == (dataset, protocol.name(), model, variant, features, *seed)
+    }
+
+    pub(crate) fn key(&self) -> RunKey<'_> {
         (&self.dataset, &self.protocol, &self.model, &self.variant, &self.features, self.seed)
     }
 }
@@ -207,6 +225,8 @@ impl RunsFile {
             commit: String::new(),
             machine: String::new(),
             note: String::new(),
+            shard: None,
+            replaces: Vec::new(),
             datasets: IndexMap::new(),
             results,
         }
@@ -220,7 +240,7 @@ impl RunsFile {
         Self::from_source(&Source::new(path))
     }
 
-    fn from_source(source: &Source) -> Result<Self> {
+    pub(crate) fn from_source(source: &Source) -> Result<Self> {
         let text = source.text()?;
         let fault = |problem: String| BenchError::from(source.fault(problem));
         let mut file: Self = serde_json::from_str(&text).map_err(|error| fault(error.to_string()))?;
@@ -252,34 +272,6 @@ impl RunsFile {
         let text = serde_json::to_string_pretty(self).map_err(|error| ReadError::file(path, error))?;
         Ok(WholeFile::write_all_to(path, overwrite, format!("{text}\n").as_bytes())?)
     }
-}
-
-/// Every `runs-*.json` of a folder, in the order of their names.
-///
-/// # Errors
-/// When the folder or one of them cannot be read.
-pub fn read_folder(folder: &Utf8Path) -> Result<Vec<RunsFile>> {
-    let refused = |source| ReadError::Io { path: folder.to_owned(), source };
-    let mut paths: Vec<Utf8PathBuf> = Vec::new();
-    for entry in folder.read_dir_utf8().map_err(refused)? {
-        let path = entry.map_err(refused)?.into_path();
-        let name = path.file_name().unwrap_or_default();
-        if name.starts_with("runs-") && name.ends_with(".json") {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    paths.iter().map(|path| RunsFile::read(path)).collect()
-}
-
-/// The results that came with the program: those of this repository when it was built.
-///
-/// # Errors
-/// When one of them is no file of results.
-pub fn carried() -> Result<Vec<RunsFile>> {
-    let runs = crate::matrix::results().filter(|(name, _)| name.starts_with("runs-"));
-    runs.map(|(name, text)| RunsFile::from_source(&Source::in_memory(format!("{name}.json"), text.as_bytes())))
-        .collect()
 }
 
 /// The columns of the table: a split and a metric.

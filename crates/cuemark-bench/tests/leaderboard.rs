@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test may panic
 
 use camino::Utf8Path;
-use cuemark_bench::findings::findings;
+use cuemark_bench::findings::{Sources, findings};
 use cuemark_bench::leaderboard::{laid_into, read_folder, table};
 
 #[test]
@@ -15,5 +15,6 @@ fn the_tables_and_the_findings_are_fresh() {
         tables == laid_into(&tables, &table(&files)).unwrap(),
         "results/world.md is stale: run `cargo xtask leaderboard`"
     );
-    assert!(read("docs/findings.md") == findings(&files), "docs/findings.md is stale: run `cargo xtask leaderboard`");
+    let sources = Sources::read(root).unwrap();
+    assert!(read("docs/findings.md") == findings(&sources), "docs/findings.md is stale: run `cargo xtask leaderboard`");
 }

@@ -238,3 +238,67 @@ fn a_matrix_can_be_looked_at_without_running_it() {
     assert_eq!(missing.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&missing.stderr).contains("--list"));
 }
+
+#[test]
+fn shares_of_one_folder_that_are_filled_at_once_come_to_the_whole() {
+    let scene = Scene::new(1, "[[model]]\nname = '2d-tan'\nvariant = 'other'\nrun = 'run.toml'\n");
+    // The matrix films its own world: both shares want it, and neither may spoil the other's.
+    let text = std::fs::read_to_string(scene.path("small.toml")).unwrap();
+    std::fs::write(scene.path("small.toml"), text.replace("root = 'world'", "world = { videos = 24 }")).unwrap();
+    let shares = ["1/2", "2/2"].map(|share| {
+        let words = ["bench", "small.toml", "--out", "out", "--json", "--shard", share];
+        scene.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    });
+    for share in shares {
+        let (code, told) = read(&share.wait_with_output().unwrap());
+        assert_eq!((code, states(&told["account"])), (0, vec!["done", "done"]));
+    }
+    let results = |name: &str| -> Value { serde_json::from_slice(&std::fs::read(scene.path(name)).unwrap()).unwrap() };
+    let models = |file: &Value| {
+        let run = |run: &Value| format!("{} {}", run["model"].as_str().unwrap(), run["variant"].as_str().unwrap());
+        let mut found: Vec<String> = file["results"].as_array().unwrap().iter().map(run).collect();
+        found.sort();
+        found
+    };
+    let whole = results("out/results.json");
+    assert_eq!(models(&whole), ["2d-tan ", "2d-tan other", "bias-mode ", "oracle "]);
+    assert_eq!(results("out/results-2-of-2.json")["shard"], "2/2");
+    let data: Vec<_> =
+        std::fs::read_dir(scene.path("out/data")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(data, ["world-24-bias0.8-seed0"], "what was made beside it is gone");
+
+    // A share that was cut off is named and left out; filling it again mends it without training anything.
+    std::fs::write(scene.path("out/results-1-of-2.json"), "{\"runs\": 1, \"name\": \"sma").unwrap();
+    let output = scene.cuemark(&["bench", "small.toml", "--out", "out", "--shard", "2/2"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("results-1-of-2.json is damaged and left out"), "{said}");
+    assert_eq!(models(&results("out/results.json")).len(), 2);
+    let (code, told) = scene.bench(&["--shard", "1/2"]);
+    assert_eq!((code, states(&told["account"])), (0, vec!["before", "before"]));
+    assert_eq!(results("out/results.json")["results"].as_array().unwrap().len(), 4);
+
+    let refused = scene.cuemark(&["bench", "small.toml", "--shard", "3/2"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn guesses_over_one_corpus_stand_in_their_order() {
+    let scene = Scene::new(1, "");
+    let text = "name = 'corpus'\nabout = 'a test'\n\
+                baselines = ['random-spans', 'random-moments', 'caption-order', 'perfect-reader', 'bias-mode']\n\
+                [[dataset]]\nname = 'world'\nprotocol = 'ranked'\nworld = { videos = 150, strengths = ['weak'] }\n\
+                [[test]]\nsplit = 'test'\namong = 'pool'\nmetrics = ['NDCG@20,IoU=0.5']\nanswers = 40\n";
+    std::fs::write(scene.path("corpus.toml"), text).unwrap();
+    let (code, told) = read(&scene.cuemark(&["bench", "corpus.toml", "--out", "corpus", "--json"]));
+    assert_eq!(code, 0, "{told}");
+    let figure = |name: &str| {
+        let run = told["results"].as_array().unwrap().iter().find(|run| run["model"] == name).unwrap();
+        assert_eq!(run["protocol"], "ranked");
+        run["tests"][0]["metrics"]["NDCG@20,IoU=0.5"]["value"].as_f64().unwrap()
+    };
+    let [spans, moments, captions, reader] =
+        ["random-spans", "random-moments", "caption-order", "perfect-reader"].map(figure);
+    assert!(spans < moments && 3.0 * moments < captions, "{spans} {moments} {captions} {reader}");
+    assert!(reader > 2.0 * moments, "{reader}: who knows everything but not what was graded");
+    assert_eq!(told["results"].as_array().unwrap().len(), 4, "a guess of one video has nothing to say here");
+}

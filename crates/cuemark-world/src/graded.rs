@@ -38,7 +38,7 @@ pub(crate) fn write(split: &SplitFilms, options: &WorldOptions) -> Vec<Asked> {
 }
 
 /// The same question, asked by somebody who remembers less: not both colour and shape of anybody, few details.
-fn blur(meaning: &Meaning, rng: &mut Rng) -> Meaning {
+pub(crate) fn blur(meaning: &Meaning, rng: &mut Rng) -> Meaning {
     Meaning {
         who: vague(meaning.who, rng),
         with: meaning.with.map(|with| vague(with, rng)),

@@ -5,7 +5,8 @@
 //! [`Meaning`] into a sentence with its exact parse, and [`relevance`] says how well any span of any film answers
 //! any meaning. So claims about bias, pools and graded relevance can be checked against known truth.
 //!
-//! [`make`] writes a world, [`audit`] checks one, [`oracle`] answers its queries from the log.
+//! [`make`] writes a world, [`audit`] checks one, [`oracle`] answers its queries from the log, [`write_ranked`] makes one corpus of it for
+//! ranked retrieval.
 
 mod audit;
 mod audit_figure;
@@ -28,6 +29,7 @@ mod pools;
 mod prior;
 mod quality;
 mod queries;
+mod ranked;
 mod raters;
 mod rating_quality;
 mod reels;
@@ -51,6 +53,7 @@ pub use options::{Reels, WorldOptions};
 pub use oracle::oracle;
 pub use prior::{Prior, Shares, Side};
 pub use quality::{CandidateGrades, GradeAgreement, PoolQuality, grade_agreement, grade_candidates, pool_quality};
+pub use ranked::{RankedReport, write_ranked};
 pub use rating_quality::RatingQuality;
 pub use reels::film_reels;
 pub use render::{Camera, Frame};

@@ -104,12 +104,12 @@ impl Account {
         if parts.is_empty() { "no cells".to_owned() } else { parts.join(", ") }
     }
 
-    /// Writes `account.json` into the matrix's folder.
+    /// Writes it as JSON.
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn write(&self, out: &Utf8Path) -> Result<()> {
-        notes::write(&out.join("account.json"), self)
+    pub fn write(&self, path: &Utf8Path) -> Result<()> {
+        notes::write(path, self)
     }
 }
 

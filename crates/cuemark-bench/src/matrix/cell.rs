@@ -1,5 +1,7 @@
 //! One square of the matrix: who answers, having learnt from what, and what is asked.
 
+use std::num::NonZeroUsize;
+
 use camino::Utf8PathBuf;
 use cuemark_features::FeatureVariant;
 use cuemark_train::{Among, DataConfig};
@@ -97,6 +99,9 @@ pub struct CellTest {
     pub footage: FeatureVariant,
     /// Answers kept per query; `None` leaves it to the run file and the metrics.
     pub answers: Option<usize>,
+    /// Only the first of every so many queries is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<NonZeroUsize>,
     /// Metrics; none leaves it to the report.
     pub metrics: Vec<String>,
     /// A published evaluator to agree with.

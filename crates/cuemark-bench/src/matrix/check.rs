@@ -3,7 +3,8 @@
 use cuemark_core::Advice;
 use cuemark_metrics::{MetricName, Preset, parse_list};
 
-use super::file::{DatasetEntry, MatrixFile, ModelEntry, ORACLE, TestEntry, WORLD};
+use super::corpus_guess::CorpusGuess;
+use super::file::{DatasetEntry, MatrixFile, ModelEntry, ORACLE, Protocol, TestEntry, WORLD};
 use crate::{BenchError, Result};
 
 impl MatrixFile {
@@ -39,6 +40,12 @@ impl MatrixFile {
             if dataset.name != WORLD && dataset.root.is_none() {
                 return Err(fault(format!("dataset `{}`: `root` is missing: where is it?", dataset.label())));
             }
+            if dataset.protocol == Protocol::Ranked && dataset.name != WORLD {
+                return Err(fault(format!(
+                    "dataset `{}`: the protocol `ranked` is made from the world's log",
+                    dataset.label()
+                )));
+            }
             if let Some(knobs) = &dataset.world {
                 knobs.check()?;
             }
@@ -59,6 +66,7 @@ impl MatrixFile {
         let mut baselines: Vec<String> =
             cuemark_protocols::baselines::BASELINES.iter().map(|card| card.name.to_owned()).collect();
         baselines.push(ORACLE.to_owned());
+        baselines.extend(CorpusGuess::ALL.map(|guess| guess.name().to_owned()));
         known(path, "baselines", Some(&self.baselines), &baselines)?;
         for (position, test) in self.test.iter().enumerate() {
             let same = |other: &&TestEntry| {

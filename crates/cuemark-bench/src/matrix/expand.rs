@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::cell::{Cell, CellTest, Method};
 use super::command::Program;
+use super::corpus_guess::CorpusGuess;
 use super::file::{DatasetEntry, MatrixFile, ModelEntry, ORACLE, Protocol, TestEntry, WORLD};
 use super::memory::parse_bytes;
 use super::place::{Place, first_run_file, usual_features};
@@ -46,12 +47,21 @@ pub enum Made {
         /// Who cuts.
         protocol: Protocol,
     },
+    /// One corpus of a world for ranked retrieval.
+    Ranked {
+        /// Its folder.
+        folder: Utf8PathBuf,
+        /// The world.
+        root: Utf8PathBuf,
+    },
     /// Training queries with their likest moments.
     PseudoMoments {
         /// The file.
         file: Utf8PathBuf,
         /// Where the training split is found.
         data: Box<DataConfig>,
+        /// The split whose sentences describe the moments that may be given; `None`: the training split.
+        captions: Option<Utf8PathBuf>,
         /// Moments per query.
         moments: usize,
     },
@@ -121,11 +131,11 @@ impl<'a> Expansion<'a> {
         let splits = (entry.protocol != Protocol::Own).then(|| {
             let stem = root.file_name().unwrap_or(&entry.name);
             let folder = self.out.join("data").join(format!("{stem}-{}", entry.protocol.name()));
-            let made = Made::Splits {
-                folder: folder.clone(),
-                dataset: entry.name.clone(),
-                root: root.clone(),
-                protocol: entry.protocol,
+            let made = match entry.protocol {
+                Protocol::Ranked => Made::Ranked { folder: folder.clone(), root: root.clone() },
+                protocol => {
+                    Made::Splits { folder: folder.clone(), dataset: entry.name.clone(), root: root.clone(), protocol }
+                }
             };
             push_once(&mut self.expanded.made, made);
             folder
@@ -154,6 +164,7 @@ impl<'a> Expansion<'a> {
                 text: test.text,
                 footage: test.footage,
                 answers: test.answers,
+                every: test.every,
                 metrics: if own { test.metrics.clone() } else { self.matrix.metrics.clone() },
                 preset: test.preset.clone(),
             });
@@ -167,9 +178,14 @@ impl<'a> Expansion<'a> {
         let plain = |test: &CellTest| {
             (test.among, test.text, test.footage) == (Among::Own, QueryText::Original, FeatureVariant::Seen)
         };
-        let tests: Vec<CellTest> = self.tests(place, None).into_iter().filter(plain).collect();
+        let corpus = |test: &CellTest| place.entry.protocol == Protocol::Ranked && test.among == Among::Pool;
+        let all = self.tests(place, None);
         for baseline in &self.matrix.baselines {
             let oracle = baseline == ORACLE;
+            let tests: Vec<CellTest> = match CorpusGuess::find(baseline) {
+                Some(_) => all.iter().filter(|test| corpus(test)).cloned().collect(),
+                None => all.iter().filter(|test| plain(test)).cloned().collect(),
+            };
             if tests.is_empty() || (oracle && (place.entry.name != WORLD || place.splits.is_some())) {
                 continue;
             }
@@ -185,7 +201,7 @@ impl<'a> Expansion<'a> {
                 by: if oracle { Method::Oracle } else { Method::Baseline },
                 data: place.data()?,
                 splits: place.splits.clone(),
-                tests: tests.clone(),
+                tests,
                 needs: Vec::new(),
             });
         }
@@ -272,7 +288,8 @@ impl<'a> Expansion<'a> {
         if let Some(moments) = model.pseudo_moments {
             let file = self.out.join("data").join(format!("{}-{features}-likest{moments}.jsonl", place.label));
             let data = Box::new(run.data.clone());
-            push_once(&mut self.expanded.made, Made::PseudoMoments { file: file.clone(), data, moments });
+            let captions = place.captions();
+            push_once(&mut self.expanded.made, Made::PseudoMoments { file: file.clone(), data, captions, moments });
             run.data.train = file.into_string();
         }
         let (by, needs) = match &model.first_stage {

@@ -1,6 +1,7 @@
 //! What is run on what: the TOML file that a matrix starts from.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_features::FeatureVariant;
@@ -30,7 +31,8 @@ pub struct MatrixFile {
     /// Metrics of every test that names none. Default: the report's.
     #[serde(default)]
     pub metrics: Vec<String>,
-    /// Guesses that never see a video, by name, and `oracle` for the world. Default: none
+    /// Guesses that never see a video, by name, and `oracle` for the world; under the protocol `ranked` those over a corpus
+    /// ([`CorpusGuess`](super::CorpusGuess)). Default: none
     #[serde(default)]
     pub baselines: Vec<String>,
     /// Cells side by side, where more would spoil what is measured. Default: one per core
@@ -90,6 +92,8 @@ pub enum Protocol {
     Centre,
     /// Known words together as never before, and new words, to tests of their own.
     Composition,
+    /// Imprecise queries that all search one corpus, their likest captioned moments graded; the world alone has it.
+    Ranked,
 }
 
 impl Protocol {
@@ -101,13 +105,14 @@ impl Protocol {
             Self::Cd => "cd",
             Self::Centre => "centre",
             Self::Composition => "composition",
+            Self::Ranked => "ranked",
         }
     }
 
-    /// The protocol of ours that cuts; `None` when the dataset's own parts are taken as they are.
+    /// The protocol of ours that cuts; `None` when the dataset's own parts are taken as they are, or the world's log makes others.
     pub fn maker(self) -> Option<SplitProtocol> {
         match self {
-            Self::Own => None,
+            Self::Own | Self::Ranked => None,
             Self::Standard => Some(SplitProtocol::Standard),
             Self::Cd => Some(SplitProtocol::Cd),
             Self::Centre => Some(SplitProtocol::Centre),
@@ -178,6 +183,8 @@ pub struct TestEntry {
     pub footage: FeatureVariant,
     /// Answers kept per query. Default: the run file's, or as many as the metrics look at
     pub answers: Option<usize>,
+    /// Only the first of every so many queries is asked, where all of them would take too long. Default: 1
+    pub every: Option<NonZeroUsize>,
     /// Metrics. Default: the matrix's
     #[serde(default)]
     pub metrics: Vec<String>,

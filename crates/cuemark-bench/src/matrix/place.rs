@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 use cuemark_train::{DataConfig, Override, RunFile};
 use toml::{Table, Value};
 
-use super::file::{DatasetEntry, ModelEntry, WORLD};
+use super::file::{DatasetEntry, ModelEntry, Protocol, WORLD};
 use super::ready;
 use crate::Result;
 
@@ -41,6 +41,12 @@ impl Place<'_> {
             }
         }
         Ok(DataConfig::from_table("matrix", data)?)
+    }
+
+    /// The split whose sentences describe moments, where it is not the training split.
+    pub(super) fn captions(&self) -> Option<Utf8PathBuf> {
+        let splits = self.splits.as_ref().filter(|_| self.entry.protocol == Protocol::Ranked)?;
+        Some(splits.join("captions.jsonl"))
     }
 
     /// Run files that a model may be described by, the best first.

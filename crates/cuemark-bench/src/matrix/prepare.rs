@@ -2,8 +2,8 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Progress, Truth};
-use cuemark_data::ReadOptions;
-use cuemark_formats::{Overwrite, Source};
+use cuemark_data::{ReadOptions, read_truth};
+use cuemark_formats::{Overwrite, ReadError, Source};
 use cuemark_protocols::ranked::pseudo_train::{pseudo_train, without};
 use cuemark_protocols::splits::{SplitProtocol, SplitRecipe, dataset_inputs, hash_inputs, write_folder};
 use cuemark_text::similarity::Tfidf;
@@ -16,31 +16,68 @@ use crate::{BenchError, Result};
 
 /// Makes what is not there yet; `progress` has a phase for each thing that is made.
 ///
+/// Where several processes share one folder, each names itself in `aside` and makes things beside their place first: whoever is ready
+/// first puts them there, and the others find them. The same seeds make the same data, so it does not matter who that is.
+///
 /// # Errors
 /// When it cannot be made, the disk refuses, or it was stopped. What is finished by then stays.
-pub fn prepare(made: &[Made], progress: &Progress) -> Result<()> {
+pub fn prepare(made: &[Made], aside: Option<&str>, progress: &Progress) -> Result<()> {
     for one in made {
-        match one {
-            Made::World { folder, options } => {
-                if !folder.join("manifest.json").is_file() {
-                    cuemark_world::make(options, folder, progress)?;
-                }
+        let place = one.place();
+        let is_there = || if one.is_folder() { place.join("manifest.json").is_file() } else { place.is_file() };
+        if is_there() {
+            continue;
+        }
+        let Some(aside) = aside else {
+            one.make(place, progress)?;
+            continue;
+        };
+        let own = Utf8PathBuf::from(format!("{place}.{aside}"));
+        one.make(&own, progress)?;
+        if let Err(source) = std::fs::rename(&own, place) {
+            if !is_there() {
+                return Err(ReadError::Write { path: place.to_owned(), source }.into());
             }
-            Made::Splits { folder, dataset, root, protocol } => {
-                if !folder.join("manifest.json").is_file() {
-                    progress.phase("cutting splits", 0);
-                    splits(folder, dataset, root, *protocol, progress)?;
-                }
-            }
-            Made::PseudoMoments { file, data, moments } => {
-                if !file.is_file() {
-                    progress.phase("likest moments", 0);
-                    likest(file, data, *moments)?;
-                }
-            }
+            // Another one was faster. What we made is the same, and is not needed.
+            let _ = if one.is_folder() { std::fs::remove_dir_all(&own) } else { std::fs::remove_file(&own) };
         }
     }
     Ok(())
+}
+
+impl Made {
+    /// Where it belongs.
+    fn place(&self) -> &Utf8Path {
+        match self {
+            Self::World { folder, .. } | Self::Splits { folder, .. } | Self::Ranked { folder, .. } => folder,
+            Self::PseudoMoments { file, .. } => file,
+        }
+    }
+
+    fn is_folder(&self) -> bool {
+        !matches!(self, Self::PseudoMoments { .. })
+    }
+
+    fn make(&self, place: &Utf8Path, progress: &Progress) -> Result<()> {
+        match self {
+            Self::World { options, .. } => {
+                cuemark_world::make(options, place, progress)?;
+            }
+            Self::Splits { dataset, root, protocol, .. } => {
+                progress.phase("cutting splits", 0);
+                splits(place, dataset, root, *protocol, progress)?;
+            }
+            Self::Ranked { root, .. } => {
+                progress.phase("grading likest moments", 0);
+                cuemark_world::write_ranked(root, place, Overwrite::Never)?;
+            }
+            Self::PseudoMoments { data, captions, moments, .. } => {
+                progress.phase("likest moments", 0);
+                likest(place, data, captions.as_deref(), *moments)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 fn splits(folder: &Utf8Path, name: &str, root: &Utf8Path, protocol: Protocol, progress: &Progress) -> Result<()> {
@@ -53,7 +90,7 @@ fn splits(folder: &Utf8Path, name: &str, root: &Utf8Path, protocol: Protocol, pr
         let files: Vec<Utf8PathBuf> = SPLITS.iter().map(|split| format!("splits/{split}.jsonl").into()).collect();
         let mut queries: Vec<Truth> = Vec::new();
         for file in &files {
-            let split = cuemark_data::read_truth(&Source::new(root.join(file)), None, &ReadOptions::default())?;
+            let split = read_truth(&Source::new(root.join(file)), None, &ReadOptions::default())?;
             queries.extend(split.queries);
         }
         (recipe.part_queries(&queries, progress)?, hash_inputs(root, &files)?)
@@ -65,12 +102,17 @@ fn splits(folder: &Utf8Path, name: &str, root: &Utf8Path, protocol: Protocol, pr
     Ok(())
 }
 
-/// Every training query with the moments whose captions are likest to it; its own is among them.
-fn likest(file: &Utf8Path, data: &DataConfig, moments: usize) -> Result<()> {
+/// Every training query with the moments whose captions are likest to it; its own is among them where the captions are the
+/// training queries.
+fn likest(file: &Utf8Path, data: &DataConfig, captions: Option<&Utf8Path>, moments: usize) -> Result<()> {
     let (train, val) = (data.split(&data.train)?.queries, data.split(&data.val)?.queries);
     let (queries, removed) = without(&train, &val);
+    let captions = match captions {
+        Some(path) => read_truth(&Source::new(path), None, &ReadOptions::default())?.queries,
+        None => train,
+    };
     let texts = |truths: &[Truth]| truths.iter().map(|truth| truth.query.text.clone()).collect::<Vec<_>>();
-    let between = Tfidf::new(&texts(&queries), &texts(&train));
-    pseudo_train(&queries, &train, &between, moments, removed)?.write(file, Overwrite::Never)?;
+    let between = Tfidf::new(&texts(&queries), &texts(&captions));
+    pseudo_train(&queries, &captions, &between, moments, removed)?.write(file, Overwrite::Never)?;
     Ok(())
 }

@@ -32,12 +32,16 @@ pub struct RunOptions<'a> {
     pub name: &'a str,
     /// Its folder.
     pub out: &'a Utf8Path,
+    /// What the file of the account is called there.
+    pub account: &'a str,
     /// Cells side by side at the most; `None` for one per core.
     pub jobs: Option<usize>,
     /// Bytes that all cells together may have; `None` for four fifths of what is available.
     pub memory: Option<u64>,
     /// How a cell's process is made.
     pub launch: Launch<'a>,
+    /// Told whenever a cell is done, so that its figures can be kept at once.
+    pub done: &'a dyn Fn(&Cell),
 }
 
 /// What a cell is expected to need before anybody has seen one like it.
@@ -328,6 +332,9 @@ impl Runner<'_> {
         let because = account.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
         self.progress.say(format!("{} in {seconds:.0} s: {state}{because}", account.cell));
         self.account.cells[position] = account;
+        if state == State::Done {
+            (self.options.done)(&self.cells[position]);
+        }
         // A matrix that was stopped goes on until its cells have saved their state.
         let _ = self.progress.advance(1);
         self.write();
@@ -335,7 +342,7 @@ impl Runner<'_> {
 
     /// On a full disk the account is still printed, so this is no reason to stop.
     fn write(&self) {
-        if let Err(error) = self.account.write(self.options.out) {
+        if let Err(error) = self.account.write(&self.options.out.join(self.options.account)) {
             self.progress.say(format!("the account could not be written: {}", whole_message(&error)));
         }
     }

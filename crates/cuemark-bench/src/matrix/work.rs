@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use super::cell::{Cell, CellTest, Method};
 use super::check;
 use super::command::Learning;
+use super::corpus_guess::CorpusGuess;
 use super::file::{Protocol, WORLD};
 use super::notes::{DoneNote, TrainedNote};
 use crate::report::{self, About, Answerer, Measure, QueryText};
@@ -200,7 +201,10 @@ impl Session<'_> {
     /// Answers and scores one test; the file that its evaluation is stored in.
     fn test(&mut self, test: &CellTest, note: &TrainedNote) -> Result<String> {
         self.progress.phase(test.name.clone(), 0);
-        let split = self.split(&test.split)?;
+        let mut split = self.split(&test.split)?;
+        if let Some(every) = test.every {
+            split.queries = split.queries.into_iter().step_by(every.get()).collect();
+        }
         let plan = plan(test)?;
         let asked = Split { queries: rewritten(test.text, &split.queries)?, ..split.clone() };
         let answered = self.answer(test, &asked, plan.as_ref())?;
@@ -238,6 +242,10 @@ impl Session<'_> {
                 Ok(plain(cuemark_world::oracle(&world, &test.split)?))
             }
             Method::Baseline => {
+                if let Some(guess) = CorpusGuess::find(&self.cell.model) {
+                    let folder = self.cell.splits.clone().unwrap_or_default();
+                    return Ok(plain(guess.answer(&folder, &split.queries, answers, self.cell.seed)?));
+                }
                 let training = self.split(&self.cell.data.train)?;
                 let baseline = baselines::find(&self.cell.model)?.fit(&Training::of(&training.queries))?;
                 Ok(plain(baseline.predict(&split.queries, answers, self.cell.seed)?))

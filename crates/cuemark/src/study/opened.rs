@@ -1,10 +1,12 @@
 //! A study that was read and whose cells are known: its steps one by one.
 
+use std::cell::RefCell;
 use std::process::Command;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_bench::leaderboard::{AboutDataset, RunResult, RunsFile};
-use cuemark_bench::matrix::{Account, Expanded, MatrixFile, RunOptions, State, prepare, run};
+use cuemark_bench::matrix::{Account, Cell, Expanded, MatrixFile, RunOptions, State, prepare, run};
+use cuemark_bench::merge;
 use cuemark_bench::report::{Report, ReportOptions, TrustCard, read_runs};
 use cuemark_core::text::thousands;
 use cuemark_core::{Progress, whole_message};
@@ -12,7 +14,7 @@ use cuemark_formats::Overwrite;
 
 use super::cell::FillCell;
 use super::run::StudySettings;
-use crate::Result;
+use crate::{Result, Shard};
 
 /// A matrix, and what it comes to on this machine. [`RunStudy::run`](super::RunStudy::run) takes its steps in order.
 #[derive(Debug, Clone)]
@@ -46,7 +48,9 @@ impl Study {
     /// # Errors
     /// When it cannot be made, or it was stopped.
     pub fn prepare(&self, progress: &Progress) -> Result<()> {
-        Ok(prepare(&self.expanded.made, progress)?)
+        let shard = self.settings.shard;
+        let aside = (shard != Shard::WHOLE).then(|| format!("share-{}", shard.to_string().replace('/', "-of-")));
+        Ok(prepare(&self.expanded.made, aside.as_deref(), progress)?)
     }
 
     /// Fills the cells that are not done, each in a process of its own; what became of every one.
@@ -64,9 +68,23 @@ impl Study {
             command.env("RAYON_NUM_THREADS", threads.to_string());
             Ok(command)
         };
+        // A machine that is taken away must not take the figures of finished cells with it.
+        let figures = RefCell::new(self.figures(progress));
+        let done = |cell: &Cell| {
+            let mut figures = figures.borrow_mut();
+            // What an earlier training of the cell had come to gives way.
+            figures.results.retain(|run| !run.is_of(cell));
+            figures.results.extend(self.of_cell(cell, progress));
+            if let Err(error) = figures.write(&self.results(), Overwrite::Force) {
+                progress.say(format!("figures could not be written: {}", whole_message(&error)));
+            }
+        };
+        let account = self.file_name("account");
         let options = RunOptions {
             name: &self.matrix.name,
             out: &self.out,
+            account: &account,
+            done: &done,
             jobs: self.settings.jobs.map(usize::from).or(self.matrix.jobs),
             memory: self.settings.memory,
             launch: &launch,
@@ -76,16 +94,9 @@ impl Study {
 
     /// Every finished cell's figures; a cell whose files were damaged is said and left out.
     pub fn figures(&self, progress: &Progress) -> RunsFile {
-        let mut results = Vec::new();
-        for cell in &self.expanded.cells {
-            match RunResult::of_cell(cell, &self.out.join("cells").join(&cell.name)) {
-                Ok(result) => results.extend(result),
-                Err(error) => {
-                    progress.say(format!("{}: its results cannot be read: {}", cell.name, whole_message(&error)));
-                }
-            }
-        }
+        let results = self.expanded.cells.iter().filter_map(|cell| self.of_cell(cell, progress)).collect();
         let mut file = RunsFile::new(&self.matrix.name, today(), results);
+        file.shard = (self.settings.shard != Shard::WHOLE).then(|| self.settings.shard.to_string());
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         file.machine = format!("{cores} cores, {} {}", std::env::consts::OS, std::env::consts::ARCH);
         for (entry, world) in self.matrix.dataset.iter().filter_map(|entry| Some((entry, entry.filmed()?))) {
@@ -96,16 +107,51 @@ impl Study {
         file
     }
 
+    /// What a cell came to, when it is done; a cell whose files were damaged is said and left out.
+    fn of_cell(&self, cell: &Cell, progress: &Progress) -> Option<RunResult> {
+        RunResult::of_cell(cell, &self.out.join("cells").join(&cell.name)).unwrap_or_else(|error| {
+            progress.say(format!("{}: its results cannot be read: {}", cell.name, whole_message(&error)));
+            None
+        })
+    }
+
+    /// `account.json`, or `account-2-of-4.json` of a share.
+    fn file_name(&self, stem: &str) -> String {
+        match self.settings.shard {
+            Shard::WHOLE => format!("{stem}.json"),
+            shard => merge::file_of(stem, &shard.to_string()),
+        }
+    }
+
+    /// Where the figures of this study, or of its share, stand.
+    fn results(&self) -> Utf8PathBuf {
+        self.out.join(self.file_name("results"))
+    }
+
+    /// Puts the shares that are there together; those that cannot be are said.
+    fn merged(&self, figures: RunsFile, progress: &Progress) -> Result<RunsFile> {
+        if self.settings.shard == Shard::WHOLE {
+            return Ok(figures);
+        }
+        let merged = merge::merge_into_results(&self.out)?;
+        merged.left_out.into_iter().for_each(|line| progress.say(line));
+        Ok(merged.file)
+    }
+
     /// Writes `results.json` and the report. On a full disk that fails, is said, and is no reason to keep the account back.
     pub fn write(&self, account: &Account, progress: &Progress) -> WrittenStudy {
-        let figures = self.figures(progress);
+        let mut figures = self.figures(progress);
         let mut whole = true;
         let mut failed = |what: &str, error: &dyn std::error::Error| {
             progress.say(format!("{what} could not be written: {}", whole_message(error)));
             whole = false;
         };
-        if let Err(error) = figures.write(&self.out.join("results.json"), Overwrite::Force) {
-            failed("results.json", &error);
+        if let Err(error) = figures.write(&self.results(), Overwrite::Force) {
+            failed("the figures", &error);
+        }
+        match self.merged(figures.clone(), progress) {
+            Ok(merged) => figures = merged,
+            Err(error) => failed("results.json of all shares", &error),
         }
         let (report, cards) = self.write_report(account).unwrap_or_else(|error| {
             failed("the report", &error);
@@ -128,7 +174,7 @@ impl Study {
         let absent = self.expanded.absent.iter();
         notes.extend(absent.map(|absent| format!("{} was left out: {}", absent.what, absent.why)));
         let options = ReportOptions { title: self.matrix.about.clone(), notes, ..ReportOptions::default() };
-        let folder = self.out.join("report");
+        let folder = self.out.join(self.file_name("report").trim_end_matches(".json"));
         let report = Report::of(read_runs(&folders)?, options)?;
         report.write(&folder, Overwrite::Force)?;
         Ok((Some(folder.join("report.html")), report.cards))

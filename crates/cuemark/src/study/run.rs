@@ -7,8 +7,8 @@ use cuemark_core::Progress;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::opened::{Study, WrittenStudy};
-use crate::Result;
 use crate::device::cpu;
+use crate::{Result, Shard};
 
 /// Runs a matrix: datasets × protocols × models × features × seeds.
 ///
@@ -49,6 +49,10 @@ pub struct StudySettings {
     /// What to compute on: cpu, cuda, cuda:N.
     #[cfg_attr(feature = "clap", arg(long, value_name = "DEVICE", default_value = "cpu"))]
     pub device: String,
+    /// Fill only this share of the cells, 1/4 to 4/4; several machines may fill shares of one folder at a time. Each leaves
+    /// results-K-of-N.json, and results.json of all shares that are there.
+    #[cfg_attr(feature = "clap", arg(long, value_name = "K/N", default_value = "1/1", hide_default_value = true))]
+    pub shard: Shard,
     /// Replace what is there already.
     #[cfg_attr(feature = "clap", arg(long))]
     pub force: bool,
@@ -61,7 +65,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 impl Default for StudySettings {
     fn default() -> Self {
-        Self { out: None, quick: false, jobs: None, memory: None, device: cpu(), force: false }
+        Self { out: None, quick: false, jobs: None, memory: None, device: cpu(), shard: Shard::WHOLE, force: false }
     }
 }
 
@@ -108,7 +112,7 @@ impl RunStudy {
         let matrix = if self.settings.quick { matrix.quickened() } else { matrix };
         let ending = if self.settings.quick { "-quick" } else { "" };
         let out = self.settings.out.clone().unwrap_or_else(|| format!("out/{}{ending}", matrix.name).into());
-        let expanded = expand(&matrix, &out)?;
+        let expanded = expand(&matrix, &out)?.share(|place| self.settings.shard.takes(place));
         let program = if self.program.is_empty() { vec!["cuemark".to_owned()] } else { self.program.clone() };
         Ok(Study { matrix, expanded, out, settings: self.settings.clone(), program })
     }

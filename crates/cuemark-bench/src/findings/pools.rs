@@ -1,0 +1,83 @@
+//! Claims about pools of videos: MVMR and RMMN (E).
+
+use super::claim::{Answer, Claim, Evidence, NOT_SHOWN, Verdict};
+use super::rows::{Asking, Figure, Row, said};
+
+const IN_POOLS: &str = "MVMR:R@1,IoU=0.5";
+
+pub(super) const CLAIMS: &[Claim] = &[
+    Claim { claim: "Single-video scores collapse in pools of fifty", papers: "E", answer: collapse, reason: NOT_SHOWN },
+    Claim {
+        claim: "RMMN beats MMN in pools (+4.6)",
+        papers: "E",
+        answer: filters,
+        reason: "it is the filter that decides: by words alone it removes next to nothing (0.09 videos a query, where 54 answer it) and gains nothing, by the \
+                 event log it gains",
+    },
+    Claim {
+        claim: "A first stage that retrieves videos helps (twofold)",
+        papers: "E",
+        answer: first_stage,
+        reason: "not shown; in search two stages won nothing either (`results/notes/search-quality-2026-11-15.md`)",
+    },
+];
+
+pub(super) const LATER: &[Claim] = &[
+    Claim {
+        claim: "The true-negative filter pays where queries repeat, hard negatives where they differ",
+        papers: "E",
+        answer: |_| None,
+        reason: "RMMN's second step was not run in pools, and the world has one kind of queries",
+    },
+    Claim {
+        claim: "RMMN is level with MMN in one video and better in pools",
+        papers: "E",
+        answer: level,
+        reason: NOT_SHOWN,
+    },
+];
+
+/// A row of the full world in pools: three seeds where they were run, else the one of before.
+fn row<'a, 'b>(evidence: &'b Evidence<'a>, model: &str, variant: &str) -> Option<&'b Row<'a>> {
+    let pooled = if variant.is_empty() { "pools".to_owned() } else { format!("{variant}, pools") };
+    let rows = [pooled.as_str(), variant].map(|variant| evidence.rows.find("world-full", model, variant));
+    rows.into_iter().flatten().find(|row| row.figure(Asking::Pools, IN_POOLS).is_some())
+}
+
+fn pooled(evidence: &Evidence<'_>, model: &str, variant: &str) -> Option<Figure> {
+    row(evidence, model, variant)?.figure(Asking::Pools, IN_POOLS)
+}
+
+fn collapse(evidence: &Evidence<'_>) -> Option<Answer> {
+    let of = |row: &Row<'_>| Some((row.usual("test-iid")?, row.figure(Asking::Pools, IN_POOLS)?));
+    let full = row(evidence, "mmn", "").and_then(of).map(|pair| ("MMN, full world", pair));
+    let small = |model: &str| of(evidence.rows.find("world", model, "pools")?);
+    let all = [full, small("mmn").map(|pair| ("MMN, small", pair)), small("bet").map(|pair| ("BET, small", pair))];
+    let all: Vec<_> = all.into_iter().flatten().collect();
+    let holds = all.iter().all(|(_, (own, pool))| pool.value < own.value / 2.0);
+    let words: Vec<String> = all.iter().map(|(name, (own, pool))| format!("{name}: {own} → {pool}")).collect();
+    (!all.is_empty()).then(|| Answer::new(Verdict::of(holds), words.join("; ")))
+}
+
+fn filters(evidence: &Evidence<'_>) -> Option<Answer> {
+    let (base, words, log) =
+        (pooled(evidence, "mmn", "")?, pooled(evidence, "rmmn", "tfidf")?, pooled(evidence, "rmmn", "log")?);
+    let figures = format!("{IN_POOLS}: MMN {base}, filter by TF-IDF {words}, by the event log {log}");
+    Some(Answer::new(Verdict::both(base.to(words).rises(), base.to(log).rises()), figures))
+}
+
+fn first_stage(evidence: &Evidence<'_>) -> Option<Answer> {
+    let (alone, after) = (pooled(evidence, "mmn", "")?, pooled(evidence, "mmn", "ms-sl-top5")?);
+    let first = said(pooled(evidence, "ms-sl", ""));
+    let figures = format!("MMN {alone} alone, {after} in the five videos that MS-SL chose (MS-SL itself {first})");
+    Some(Answer::new(Verdict::of(alone.to(after).rises()), figures))
+}
+
+fn level(evidence: &Evidence<'_>) -> Option<Answer> {
+    let (base, log) = (row(evidence, "mmn", "")?, row(evidence, "rmmn", "log")?);
+    let (own, other) = (base.usual("test-iid")?, log.usual("test-iid")?);
+    let (pool, better) = (pooled(evidence, "mmn", "")?, pooled(evidence, "rmmn", "log")?);
+    let figures = format!("one video: RMMN with the log {other}, MMN {own}; pools: {better} against {pool}");
+    // Within two points is level: single seeds of MMN differ by as much.
+    Some(Answer::new(Verdict::both((own.value - other.value).abs() < 2.0, pool.to(better).rises()), figures))
+}
