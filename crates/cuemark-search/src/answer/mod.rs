@@ -61,7 +61,7 @@ const POOLED: usize = 8;
 const CUT_AMONG: f64 = 36.0;
 const MOMENTS_OF_FILM: f64 = 12.0;
 const SECONDS_OF_FILM: f64 = 7.5;
-/// Doublings that are counted at most, either way: beyond nothing was measured.
+/// Doublings that are counted at most. Among fewer films nothing is taken off: what is there stands as high among few as among many.
 const DOUBLINGS: f64 = 5.0;
 /// Cells of the strip along a video's timeline.
 pub const STRIP: usize = 64;
@@ -206,7 +206,7 @@ fn by_chance(index: &Index, question: &Question) -> Result<f64> {
         }
         None => index.engine().status()?.moments as f64 / MOMENTS_OF_FILM,
     };
-    Ok(rises * (films.max(1.0) / CUT_AMONG).log2().clamp(-DOUBLINGS, DOUBLINGS))
+    Ok(rises * (films.max(1.0) / CUT_AMONG).log2().clamp(0.0, DOUBLINGS))
 }
 
 /// A question with its embeddings.
