@@ -188,7 +188,7 @@ fn a_fetch_that_was_cut_short_is_taken_up_where_it_ended() {
 fn a_server_that_is_not_there_or_leads_astray_is_said_with_the_command() {
     let (_guard, root) = folder();
     let card = find("simcse").unwrap();
-    let nobody = { TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap() };
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error =
         Cache::at(&root).mirrored(Mirror::new(&format!("http://{nobody}/"))).pull(card, &mut |_| ()).unwrap_err();
     assert!(error.advice_in(Dialect::Terminal).unwrap().contains("CUEMARK_MIRROR"), "{error}");
