@@ -12,7 +12,9 @@ use cuemark_core::{
     Truth, VideoId,
 };
 use cuemark_formats::json::Document;
-use cuemark_formats::{Overwrite, PredictionFormat, ReadError, Source, WholeFile, cuemark_jsonl, write_predictions};
+use cuemark_formats::{
+    Overwrite, PredictionFormat, ReadError, Source, WholeFile, cuemark_jsonl, world_folder, write_predictions,
+};
 use cuemark_text::similarity::{Tfidf, top_k};
 use serde::{Deserialize, Serialize};
 
@@ -70,7 +72,7 @@ pub fn write_ranked(world: &Utf8Path, out: &Utf8Path, overwrite: Overwrite) -> R
     let mut captions: Vec<Truth> = Vec::new();
     for split in SPLITS {
         captions.extend(
-            cuemark_jsonl::read_truth(&Source::new(layout::split_path(world, split)), RowPolicy::Keep)?.queries,
+            cuemark_jsonl::read_truth(&Source::new(world_folder::split(world, split)), RowPolicy::Keep)?.queries,
         );
     }
     let mut rng = Rng::stream(seed, "ranked");

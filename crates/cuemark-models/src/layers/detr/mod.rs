@@ -13,6 +13,6 @@ pub use blocks::{
     Activation, DetrSize, Drawn, InputLayers, LayerPlan, Mlp, MlpEnd, Residual, glorot, normal, unused_word_places,
 };
 pub use encoder::{CrossLayer, CrossTail, Encoder, MaskOrder, Padded, Padding, cross_bias};
-pub use head::{Rounding, SetHead, pick_rows, rank_set, repeat_rows, start_token};
+pub use head::{Rounding, SetHead, pick_rows, repeat_rows, start_token};
 pub use inputs::{JointInputs, tef};
 pub use sine::{anchor_code, sine_place};
