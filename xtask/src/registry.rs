@@ -2,7 +2,7 @@
 //! packed and nothing else, far from the files of this repository.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
@@ -23,10 +23,6 @@ struct Metadata {
 struct Package {
     name: String,
     version: String,
-    description: Option<String>,
-    readme: Option<String>,
-    keywords: Vec<String>,
-    categories: Vec<String>,
     /// Registries that it may go to; none at all for what is `publish = false`.
     publish: Option<Vec<String>>,
 }
@@ -114,35 +110,37 @@ fn around(members: &[String], ours: &str) -> Result<String> {
     Ok(toml::to_string(&manifest)?)
 }
 
-/// Everything below a folder that ends so.
-#[cfg(test)]
-fn below(folder: &Path, ending: &str) -> usize {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries
-        .map(
-            |path| {
-                if path.is_dir() { below(&path, ending) } else { usize::from(path.to_string_lossy().ends_with(ending)) }
-            },
-        )
-        .sum()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+
+    /// How many files below a folder end so.
+    fn below(folder: &Path, ending: &str) -> usize {
+        let count = |path: PathBuf| match path.is_dir() {
+            true => below(&path, ending),
+            false => usize::from(path.to_string_lossy().ends_with(ending)),
+        };
+        fs::read_dir(folder).unwrap().map(|entry| count(entry.unwrap().path())).sum()
+    }
 
     #[test]
     fn a_crate_for_others_says_what_it_is_and_one_that_is_not_says_why() {
-        for package in packages().unwrap() {
-            let name = &package.name;
-            if package.is_for_others() {
-                assert!(package.description.is_some() && package.readme.is_some(), "{name}");
-                assert!((1..=5).contains(&package.keywords.len()) && !package.categories.is_empty(), "{name}");
-                assert!(package.keywords.iter().all(|word| word.len() <= 20 && !word.contains(' ')), "{name}");
+        let told = cargo(&["metadata", "--format-version", "1", "--no-deps"]).output().unwrap();
+        let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+        for package in told["packages"].as_array().unwrap() {
+            let name = package["name"].as_str().unwrap();
+            if package["publish"].is_null() {
+                assert!(package["description"].is_string() && package["readme"].is_string(), "{name}");
+                let words = package["keywords"].as_array().unwrap();
+                assert!(
+                    (1..=5).contains(&words.len()) && !package["categories"].as_array().unwrap().is_empty(),
+                    "{name}"
+                );
+                assert!(words.iter().all(|word| word.as_str().unwrap().len() <= 20), "{name}");
             } else {
-                let folder = if name == "cuemark-fuzz" { "fuzz".to_owned() } else { format!("crates/{name}") };
-                let folder = if name == "xtask" { "xtask".to_owned() } else { folder };
-                let manifest = fs::read_to_string(workspace().join(folder).join("Cargo.toml")).unwrap();
+                let manifest = fs::read_to_string(package["manifest_path"].as_str().unwrap()).unwrap();
                 let lines: Vec<&str> = manifest.lines().collect();
                 let at = lines.iter().position(|line| *line == "publish = false").unwrap();
                 assert!(lines[at - 1].starts_with("# "), "{name} does not say why nobody else gets it");

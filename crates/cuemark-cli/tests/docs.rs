@@ -1,6 +1,7 @@
 //! What the documentation says: every block of commands is run, or says why not and is at least understood by the program; the
 //! pages that come from code are what the code says.
 
+#![cfg(unix)] // Commands are for a shell.
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop loudly.
 
 use std::collections::BTreeSet;
@@ -9,7 +10,6 @@ use std::process::{Command, Output};
 
 use cuemark_testkit::fixture;
 
-#[allow(dead_code)] // What the example needs beside the pages.
 #[path = "../examples/reference/pages.rs"]
 mod pages;
 

@@ -14,6 +14,7 @@ use serde_json::Value;
 fn cuemark(cache: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cuemark"));
     command.args(arguments).env("COLUMNS", "110").env("CUEMARK_CACHE", cache).env("HF_HUB_CACHE", "/nowhere");
+    command.env_remove("HF_ENDPOINT").env_remove("CUEMARK_MIRROR");
     command.output().unwrap()
 }
 
@@ -57,7 +58,11 @@ fn weights_nobody_knows_and_weights_not_pulled_say_what_to_do() {
             "the weights `clip-vit-base-patch32` are not on this machine",
             "cuemark weights pull clip-vit-base-patch32",
         ),
-        (&["weights", "pull", "simcse"], "this build of cuemark cannot reach one", "--features cuemark-cli/hub"),
+        (
+            &["weights", "pull", "simcse"],
+            "neither `HF_ENDPOINT` nor `CUEMARK_MIRROR` says where",
+            "hf download princeton-nlp/sup-simcse-bert-base-uncased config.json tokenizer.json model.safetensors",
+        ),
     ] {
         let output = cuemark("/nowhere", arguments);
         let said = said(&output);

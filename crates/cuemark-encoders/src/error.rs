@@ -74,22 +74,34 @@ pub enum EncodeError {
         problem: String,
     },
     /// The model hub did not give what was asked for.
-    #[error("cannot fetch `{file}` of `{repo}` from the model hub: {problem}")]
+    #[error("cannot fetch `{file}` of `{repo}`: {problem}")]
     Hub {
         /// The repository.
         repo: &'static str,
         /// The file.
         file: String,
-        /// What the client says.
+        /// What went wrong.
         problem: String,
+        /// All files that are wanted of it.
+        files: Vec<&'static str>,
     },
-    /// This program was built without a client for model hubs.
-    #[error("`{repo}` lies on a model hub, and this build of cuemark cannot reach one")]
-    HubNotBuilt {
+    /// Nobody says where the model hub is.
+    #[error("`{repo}` lies on a model hub, and neither `HF_ENDPOINT` nor `CUEMARK_MIRROR` says where")]
+    NoHub {
         /// The repository.
         repo: &'static str,
-        /// The weights' name in the registry.
-        name: &'static str,
+        /// The files that are wanted of it.
+        files: Vec<&'static str>,
+    },
+    /// A mirror does not have what is pinned.
+    #[error("cannot fetch `{file}` from the mirror `{mirror}`: {problem}")]
+    Mirror {
+        /// Its address or folder.
+        mirror: String,
+        /// The file.
+        file: String,
+        /// What went wrong.
+        problem: String,
     },
     /// The weights do not fit the network that is to be built of them.
     #[error("`{path}` does not hold {network}: {problem}")]
@@ -161,13 +173,15 @@ impl Advise for EncodeError {
             Self::Pip { .. } => {
                 Some("what was fetched before is kept; run the command again when the network is there".into())
             }
-            Self::Hub { .. } => {
-                Some("is the network there, and may you read the repository? a folder with the files works too".into())
+            Self::Hub { repo, files, .. } | Self::NoHub { repo, files } => {
+                let download = format!("hf download {repo} {} --local-dir DIR/{repo}", files.join(" "));
+                Some(Advice::say(format!(
+                    "where the hub can be reached, run `{download}`, and set `CUEMARK_MIRROR` to DIR here"
+                )))
             }
-            Self::HubNotBuilt { repo, name } => Some(Advice::say(format!(
-                "build it with `cargo build --release --features cuemark-cli/hub`, or fetch `{repo}` with the hub's own \
-                 client, whose cache is looked into for `{name}`, or name the folder that holds its files"
-            ))),
+            Self::Mirror { .. } => Some(
+                "a mirror has `NAME/FILE` for every file: the cache's folder `weights` of another machine does".into(),
+            ),
             Self::Unfit { .. } => Some("are these the weights of the model that `config.json` describes?".into()),
             Self::Tokenizer { .. } => Some("take the tokenizer and the weights from the same release".into()),
             Self::NoEncoder { present, .. } => Some(format!("there are {present}").into()),

@@ -1,12 +1,32 @@
 //! Encoders of clips and of sentences whose vectors lie in one space.
 
 use crate::concepts::Concepts;
+use crate::names::Described;
 use crate::text::{self, TextEncoder};
 use crate::visual::{self, ClipEncoder, EncoderOptions};
 use crate::{EncodeError, Names, Result, weights};
 
 /// The names that [`joint`] takes.
-pub const JOINT: [&str; 2] = [Concepts::NAME, "clip"];
+pub const JOINT: [&str; 3] = [Concepts::NAME, "clip", "clip-b16"];
+
+/// What stands for the best of them whose weights are on this machine.
+pub const AUTO: &str = "auto";
+
+/// The best of [`JOINT`] whose weights are on this machine, by the names and sizes of their files: CLIP with small patches, with large
+/// ones, and otherwise `concepts`, whose weights anybody can pull.
+pub fn best_joint(options: &EncoderOptions) -> &'static str {
+    let is_here = |name: &&&str| clip_weights(name).is_some_and(|weights| options.find(weights).is_ok());
+    ["clip-b16", "clip"].iter().find(is_here).copied().unwrap_or(Concepts::NAME)
+}
+
+/// The weights of a CLIP by the name of the encoder.
+fn clip_weights(name: &str) -> Option<&'static str> {
+    match name {
+        "clip" => Some("clip-vit-base-patch32"),
+        "clip-b16" => Some("clip-vit-base-patch16"),
+        _ => None,
+    }
+}
 
 /// Two encoders of one space: compare their vectors by cosine.
 pub struct Joint {
@@ -23,10 +43,10 @@ pub struct Joint {
 /// # Errors
 /// As [`joint`].
 pub fn joint_text(name: &str, options: &EncoderOptions) -> Result<Box<dyn TextEncoder>> {
-    let folder = match (name, &options.weights) {
-        (Concepts::NAME, _) => options.locate("minilm")?,
-        ("clip", Some(path)) => weights::open(path.as_str())?,
-        ("clip", None) => options.locate("clip-vit-base-patch32")?,
+    let folder = match (name, &options.weights, clip_weights(name)) {
+        (Concepts::NAME, ..) => options.locate("minilm")?,
+        (_, Some(path), Some(_)) => weights::open(path.as_str())?,
+        (_, None, Some(weights)) => options.locate(weights)?,
         _ => return Err(EncodeError::NoEncoder { name: name.to_owned(), present: JOINT.join(", ") }),
     };
     text::from_folder(&folder, &options.device)
@@ -41,11 +61,14 @@ pub fn joint_names(name: &str, text: &dyn TextEncoder, kept: Option<&[u8]>) -> R
     if name != Concepts::NAME {
         return Ok(Names::default());
     }
-    let all = Concepts::classes();
-    match kept.and_then(|bytes| Names::from_bytes(&all, text.width(), bytes)) {
-        Some(kept) => Ok(kept),
-        None => Ok(Names::new(all.iter().copied().zip(text.encode(&all)?))),
+    let (names, texts) = (Concepts::classes(), Concepts::described());
+    let described = |(name, text): (&&'static str, &&'static str)| Described { name, text };
+    let all: Vec<Described> = names.iter().zip(&texts).map(described).collect();
+    if let Some(kept) = kept.and_then(|bytes| Names::from_bytes(&all, text.width(), bytes)) {
+        return Ok(kept);
     }
+    let vectors = text.encode(&texts)?.into_iter().zip(text.encode(&names)?).map(|(vector, plain)| [vector, plain]);
+    Ok(Names::new(all.into_iter().zip(vectors)))
 }
 
 /// Whether all weights that both sides of the space `name` need have been pulled, by the names and sizes of their files.
@@ -72,12 +95,12 @@ pub fn joint_clips(name: &str, text: &dyn TextEncoder, options: &EncoderOptions)
             check_pulled(name, options)?;
             Ok(Box::new(Concepts::new(text, options)?))
         }
-        "clip" => visual::open("clip", options),
+        _ if clip_weights(name).is_some() => visual::open(name, options),
         _ => Err(EncodeError::NoEncoder { name: name.to_owned(), present: JOINT.join(", ") }),
     }
 }
 
-/// Both sides of a space by name: `concepts` needs no network that was trained to share one, `clip` is CLIP ViT-B/32.
+/// Both sides of a space by name: `concepts` needs no network that was trained to share one, `clip` is CLIP ViT-B/32, `clip-b16` ViT-B/16.
 ///
 /// # Errors
 /// When there is none of that name, or weights are not here or damaged.

@@ -17,7 +17,7 @@ pub mod weights;
 
 pub use concepts::Concepts;
 pub use error::{EncodeError, Result};
-pub use joint::{JOINT, Joint, check_pulled, joint, joint_clips, joint_names, joint_text};
+pub use joint::{AUTO, JOINT, Joint, best_joint, check_pulled, joint, joint_clips, joint_names, joint_text};
 pub use matching::VideoMatching;
 pub use names::{Names, Part};
 pub use text::TextEncoder;

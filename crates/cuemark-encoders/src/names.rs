@@ -12,7 +12,21 @@ const LEAST: f32 = 0.05;
 #[derive(Debug, Clone, Default)]
 pub struct Names {
     names: Vec<&'static str>,
+    /// What rows are made of: each name with what it means.
     vectors: Vec<Vec<f32>>,
+    /// Each name by itself: what a word of a question is compared with.
+    plain: Vec<Vec<f32>>,
+    /// Of the texts that they were encoded from.
+    sum: String,
+}
+
+/// A name as it is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Described {
+    /// What it is called.
+    pub(crate) name: &'static str,
+    /// The same with what it means.
+    pub(crate) text: &'static str,
 }
 
 /// A name and how much of it is in a row.
@@ -27,16 +41,19 @@ pub struct Part<'a> {
 }
 
 impl Names {
-    /// Names and their vectors in one order; vectors are brought to length 1, and names without a direction are left out.
-    pub(crate) fn new(named: impl IntoIterator<Item = (&'static str, Vec<f32>)>) -> Self {
-        let mut all = Self::default();
-        for (name, vector) in named {
-            let length = dot(&vector, &vector).sqrt();
-            if length.is_finite() && length > 0.0 {
-                all.names.push(name);
-                all.vectors.push(vector.into_iter().map(|value| value / length).collect());
+    /// Names with their vectors as they are described and by themselves, in one order; vectors are brought to length 1, and names
+    /// without a direction are left out.
+    pub(crate) fn new(named: impl IntoIterator<Item = (Described, [Vec<f32>; 2])>) -> Self {
+        let (mut all, mut texts) = (Self::default(), Vec::new());
+        for (described, [vector, plain]) in named {
+            texts.push(described);
+            if let (Some(vector), Some(plain)) = (unit(vector), unit(plain)) {
+                all.names.push(described.name);
+                all.vectors.push(vector);
+                all.plain.push(plain);
             }
         }
+        all.sum = sum_of(&texts);
         all
     }
 
@@ -45,30 +62,34 @@ impl Names {
         self.vectors.iter().map(Vec::as_slice)
     }
 
-    /// The name whose vector is nearest to one of length 1, and the cosine between them; `None` without names.
+    /// The name that is nearest to a word's vector of length 1, and the cosine between them; `None` without names.
     pub fn nearest(&self, vector: &[f32]) -> Option<(&'static str, f32)> {
-        let cosines = self.vectors.iter().map(|name| dot(name, vector));
+        let cosines = self.plain.iter().map(|name| dot(name, vector));
         self.names.iter().copied().zip(cosines).max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     /// The vectors as bytes that `from_bytes` reads: which names they are of and how wide, then their numbers.
     pub fn to_bytes(&self) -> Vec<u8> {
         let width = self.vectors.first().map_or(0, Vec::len);
-        let mut bytes = heading(&self.names, width).into_bytes();
-        bytes.extend(self.vectors.iter().flatten().flat_map(|number| number.to_le_bytes()));
+        let mut bytes = heading(&self.sum, self.names.len(), width).into_bytes();
+        let all = self.vectors.iter().chain(&self.plain).flatten();
+        bytes.extend(all.flat_map(|number| number.to_le_bytes()));
         bytes
     }
 
     /// What [`Names::to_bytes`] wrote of these very names; `None` of others, and of what is cut short.
-    pub(crate) fn from_bytes(names: &[&'static str], width: usize, bytes: &[u8]) -> Option<Self> {
-        let numbers = bytes.strip_prefix(heading(names, width).as_bytes())?;
-        if width == 0 || numbers.len() != names.len() * width * size_of::<f32>() {
+    pub(crate) fn from_bytes(named: &[Described], width: usize, bytes: &[u8]) -> Option<Self> {
+        let sum = sum_of(named);
+        let numbers = bytes.strip_prefix(heading(&sum, named.len(), width).as_bytes())?;
+        if width == 0 || numbers.len() != 2 * named.len() * width * size_of::<f32>() {
             return None;
         }
         let number = |four: &[u8]| Some(f32::from_le_bytes(four.try_into().ok()?)).filter(|number| number.is_finite());
         let rows = numbers.chunks_exact(width * size_of::<f32>());
-        let vectors = rows.map(|row| row.chunks_exact(size_of::<f32>()).map(number).collect::<Option<Vec<f32>>>());
-        Some(Self { names: names.to_vec(), vectors: vectors.collect::<Option<_>>()? })
+        let rows = rows.map(|row| row.chunks_exact(size_of::<f32>()).map(number).collect::<Option<Vec<f32>>>());
+        let mut vectors = rows.collect::<Option<Vec<Vec<f32>>>>()?;
+        let plain = vectors.split_off(named.len());
+        Some(Self { names: named.iter().map(|one| one.name).collect(), vectors, plain, sum })
     }
 
     /// How many there are.
@@ -118,9 +139,21 @@ impl Names {
 }
 
 /// What the vectors of names are written under.
-fn heading(names: &[&str], width: usize) -> String {
-    let sum = hex(&Sha256::digest(names.join("\n")));
-    format!("cuemark names 1, {} of {width}, {sum}\n", names.len())
+fn heading(sum: &str, count: usize, width: usize) -> String {
+    format!("cuemark names 2, {count} of {width}, {sum}\n")
+}
+
+fn sum_of(named: &[Described]) -> String {
+    let mut hash = Sha256::new();
+    for one in named {
+        hash.update(format!("{}\n{}\n", one.name, one.text));
+    }
+    hex(&hash.finalize())
+}
+
+fn unit(vector: Vec<f32>) -> Option<Vec<f32>> {
+    let length = dot(&vector, &vector).sqrt();
+    (length.is_finite() && length > 0.0).then(|| vector.into_iter().map(|value| value / length).collect())
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
@@ -133,11 +166,12 @@ mod tests {
 
     /// Three names at angles, none at right angles to all others.
     fn names() -> Names {
+        let named = |name, vector: [f32; 3]| (Described { name, text: name }, [vector.to_vec(), vector.to_vec()]);
         Names::new([
-            ("dog", vec![2.0, 0.0, 0.0]),
-            ("puppy", vec![0.6, 0.0, 0.8]),
-            ("car", vec![0.1, 1.0, 0.2]),
-            ("nothing", vec![0.0, 0.0, 0.0]),
+            named("dog", [2.0, 0.0, 0.0]),
+            named("puppy", [0.6, 0.0, 0.8]),
+            named("car", [0.1, 1.0, 0.2]),
+            named("nothing", [0.0, 0.0, 0.0]),
         ])
     }
 
@@ -161,17 +195,22 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_were_written_and_those_of_others_are_not() {
-        let names = names();
+        let named = |name, text| Described { name, text };
+        let all = [named("dog", "dog: barks"), named("car", "car: drives")];
+        let vectors = [[vec![1.0, 0.0], vec![0.6, 0.8]], [vec![0.0, 1.0], vec![0.8, -0.6]]];
+        let names = Names::new(all.into_iter().zip(vectors));
+        assert_eq!(names.nearest(&[0.6, 0.8]), Some(("dog", 1.0)), "a word is compared with the name alone");
         let bytes = names.to_bytes();
-        let read = Names::from_bytes(&names.names, 3, &bytes).unwrap();
-        assert_eq!((read.names, read.vectors), (names.names.clone(), names.vectors.clone()));
-        assert!(Names::from_bytes(&["dog", "puppy", "bus"], 3, &bytes).is_none(), "other names");
-        assert!(Names::from_bytes(&names.names, 4, &bytes).is_none(), "another width");
-        assert!(Names::from_bytes(&names.names, 3, &bytes[..bytes.len() - 1]).is_none(), "cut short");
+        let read = Names::from_bytes(&all, 2, &bytes).unwrap();
+        assert_eq!((&read.names, &read.vectors, &read.plain), (&names.names, &names.vectors, &names.plain));
+        assert!(Names::from_bytes(&[all[0], named("bus", "car: drives")], 2, &bytes).is_none(), "another name");
+        assert!(Names::from_bytes(&[all[0], named("car", "car: stands")], 2, &bytes).is_none(), "another meaning");
+        assert!(Names::from_bytes(&all, 3, &bytes).is_none(), "another width");
+        assert!(Names::from_bytes(&all, 2, &bytes[..bytes.len() - 1]).is_none(), "cut short");
         let mut wild = bytes;
         let last = wild.len() - 4;
         wild[last..].copy_from_slice(&f32::NAN.to_le_bytes());
-        assert!(Names::from_bytes(&names.names, 3, &wild).is_none(), "no number");
+        assert!(Names::from_bytes(&all, 2, &wild).is_none(), "no number");
     }
 
     #[test]

@@ -69,13 +69,20 @@ impl Reader {
     /// # Errors
     /// When `rgb` is no picture of that size, or the weights turn out to be of other networks.
     pub fn picture(&self, rgb: &[u8], width: usize, height: usize) -> Result<Vec<Found>> {
-        self.read(&Picture::new(rgb, width, height)?, usize::MAX, &|| Ok(()))
+        self.read(&Picture::new(rgb, width, height)?, SHORT_SIDE, usize::MAX, &|| Ok(()))
     }
 
-    /// As [`Reader::picture`], with at most `most` lines; `go_on` is asked between calls of the networks.
-    pub(crate) fn read(&self, picture: &Picture, most: usize, go_on: &dyn Fn() -> Result<()>) -> Result<Vec<Found>> {
+    /// As [`Reader::picture`], with at most `most` lines, sought in a picture whose shorter side has at least `short_side` pixels;
+    /// `go_on` is asked between calls of the networks.
+    pub(crate) fn read(
+        &self,
+        picture: &Picture,
+        short_side: usize,
+        most: usize,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<Vec<Found>> {
         let Some(fitted) = Fitted::of(picture) else { return Ok(Vec::new()) };
-        let Some(map) = self.detector.map(&fitted.picture, SHORT_SIDE)? else { return Ok(Vec::new()) };
+        let Some(map) = self.detector.map(&fitted.picture, short_side)? else { return Ok(Vec::new()) };
         let places = boxes(&map, fitted.picture.width, fitted.picture.height);
         let cut = places.iter().filter_map(|corners| Some((*corners, cropped(&fitted.picture, corners)?)));
         let (places, mut lines): (Vec<Corners>, Vec<Picture>) = cut.take(most).unzip();

@@ -163,6 +163,12 @@ impl Index {
             }
             let _ = progress.advance(1);
         }
+        // The films are safe by now; what their lines mean can be made again from them at any time.
+        if let Err(error) = self.settle_meanings(progress)
+            && !progress.is_stopped()
+        {
+            progress.say(format!("what is said is found by its words alone: {}", whole_message(&error)));
+        }
         Ok(added)
     }
 

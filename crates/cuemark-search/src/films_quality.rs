@@ -194,7 +194,7 @@ fn refusing(
         };
         let standings = fitted.present.iter().map(|text| standing(text)).collect::<Result<Vec<Option<f64>>>>()?;
         let Some(cut) = fit_cut(&standings.into_iter().flatten().collect::<Vec<f64>>()) else { continue };
-        let curve = Calibration { cut: Some(cut), ..index.manifest().calibration };
+        let curve = Calibration { cut: Some(cut), ..index.calibration() };
         let answered = |texts: &[&str]| -> Result<usize> {
             let mut answered = 0;
             for text in texts {

@@ -8,10 +8,11 @@ use cuemark_formats::Overwrite;
 use cuemark_media::Stamp;
 use rustc_hash::FxHashMap;
 
-use crate::answer::Background;
+use crate::answer::{Background, Counted, Meant};
 use crate::encoder::AbsentEncoder;
 use crate::engine::{self, Settling};
 use crate::manifest::LAYOUT;
+use crate::recalibrate::CurrentCurve;
 use crate::words::Lines;
 use crate::{
     Calibration, Compacted, Embedding, Encoder, Engine, EngineUrl, Fault, Manifest, Result, SearchError, VideoState,
@@ -25,9 +26,13 @@ pub struct Index {
     engine: Box<dyn Engine>,
     encoder: Arc<dyn Encoder>,
     manifest: Manifest,
+    /// The curve as the manifest's file has it by now.
+    curve: CurrentCurve,
     sentences: Mutex<FxHashMap<String, Embedding>>,
     /// What questions score against by chance, and what that was taken from.
     background: Mutex<Option<(Sampled, Arc<Background>)>>,
+    /// What lines mean, and how many there were then.
+    meant: Mutex<Option<(Counted, Arc<Meant>)>>,
     /// Where lines come from that are added.
     sources: Vec<Box<dyn Lines>>,
 }
@@ -96,8 +101,10 @@ impl Index {
     }
 
     fn of(engine: Box<dyn Engine>, encoder: Arc<dyn Encoder>, manifest: Manifest) -> Self {
-        let (sentences, background, sources) = (Mutex::default(), Mutex::default(), Vec::new());
-        Self { engine, encoder, manifest, sentences, background, sources }
+        let (sentences, background, meant, sources) =
+            (Mutex::default(), Mutex::default(), Mutex::default(), Vec::new());
+        let curve = CurrentCurve::of(&engine.url(), &manifest);
+        Self { engine, encoder, manifest, curve, sentences, background, meant, sources }
     }
 
     /// Opens an index to look after it: nothing of its encoder is read, so it can be described, verified, compacted and taken
@@ -119,6 +126,10 @@ impl Index {
         self
     }
 
+    pub(crate) fn meant_cell(&self) -> &Mutex<Option<(Counted, Arc<Meant>)>> {
+        &self.meant
+    }
+
     pub(crate) fn sources(&self) -> &[Box<dyn Lines>] {
         &self.sources
     }
@@ -133,13 +144,14 @@ impl Index {
         &*self.encoder
     }
 
-    /// What it is about.
+    /// What it was about when it was opened; [`Index::calibration`] may be another by now.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    pub(crate) fn calibration(&self) -> &Calibration {
-        &self.manifest.calibration
+    /// From scores to probabilities, as somebody may have fitted it anew since the index was opened.
+    pub fn calibration(&self) -> Calibration {
+        self.curve.now()
     }
 
     /// Gives back the room of removed and replaced videos; see [`Engine::compact`].

@@ -124,8 +124,15 @@ impl Index {
         let tags = tags(options, earlier);
         // What is not here for one film is not here for any.
         self.encoder().prepare().map_err(OfOne::Index)?;
-        let (lines, mut tracks) = read_lines(&self.readings(path), path, progress)?;
-        let embedded = match self.encoder().video(&id, Some(path), progress) {
+        let readings = self.readings(path);
+        // Each track leaves a core idle now and then, so they are read side by side; progress is told of the pictures, which take longest.
+        let (read, seen) = std::thread::scope(|scope| {
+            let reading = scope.spawn(|| read_lines(&readings, path, progress));
+            let seen = self.encoder().video(&id, Some(path), progress);
+            (joined(reading), seen)
+        });
+        let (lines, mut tracks) = read?;
+        let embedded = match seen {
             Ok(embedded) => embedded,
             // A film without pictures may be found by its words, unless what failed would fail for every film.
             Err(error) if lines.is_empty() || progress.is_stopped() || is_of_all(&error) => {
@@ -177,13 +184,25 @@ impl Index {
 /// Lines by track, and what became of each track.
 type ReadLines = (Vec<(Track, Line)>, Vec<TrackRead>);
 
-/// The lines of every reading, and what became of each. One that fails costs its track only.
+/// What a thread gives back; its panic goes on here.
+fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// The lines of every reading, side by side, and what became of each. One that fails costs its track only.
 fn read_lines(readings: &[Reading<'_>], film: &Utf8Path, progress: &Progress) -> Result<ReadLines, OfOne> {
     let (mut all, mut tracks) = (Vec::new(), Vec::new());
-    for Reading { lines, from } in readings {
+    let of_each: Vec<_> = std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for Reading { lines, .. } in readings {
+            let (lines, part) = (*lines, progress.part(lines.track().name()));
+            threads.push(scope.spawn(move || lines.of(film, &part)));
+        }
+        threads.into_iter().map(joined).collect()
+    });
+    progress.check().map_err(|stopped| OfOne::Video(stopped.into()))?;
+    for (Reading { lines, from }, read) in readings.iter().zip(of_each) {
         let (track, from) = (lines.track(), from.clone());
-        let read = lines.of(film, progress);
-        progress.check().map_err(|stopped| OfOne::Video(stopped.into()))?;
         let (lines, problem) = match read {
             Ok(lines) => (lines, None),
             Err(error) => (Vec::new(), Some(whole_message(&*error))),

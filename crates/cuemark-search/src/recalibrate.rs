@@ -1,6 +1,44 @@
 //! Fitting probabilities again, to answers that were judged after the index was made.
 
-use crate::{Calibration, EngineUrl, Index, Manifest, Result, engine};
+use std::sync::{Mutex, PoisonError};
+
+use camino::Utf8PathBuf;
+use cuemark_media::Stamp;
+
+use crate::{Calibration, EngineUrl, Index, Manifest, Result, engine, manifest};
+
+/// The curve of an index that is open: read again when the manifest's file is another.
+#[derive(Debug)]
+pub(crate) struct CurrentCurve {
+    /// The folder of the manifest; `None` where it cannot be changed.
+    folder: Option<Utf8PathBuf>,
+    known: Mutex<(Option<Stamp>, Calibration)>,
+}
+
+impl CurrentCurve {
+    pub(crate) fn of(url: &EngineUrl, manifest: &Manifest) -> Self {
+        let folder = match url {
+            EngineUrl::File(folder) => Some(folder.clone()),
+            EngineUrl::Milvus { .. } => None,
+        };
+        // Without a stamp the first question reads the file: it may have changed since the manifest was read.
+        Self { folder, known: Mutex::new((None, manifest.calibration)) }
+    }
+
+    /// The curve now. A file that is gone or cannot be read leaves the one that is known.
+    pub(crate) fn now(&self) -> Calibration {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(folder) = &self.folder else { return known.1 };
+        let stamp = Stamp::of(&folder.join(manifest::FILE)).ok();
+        if stamp.is_some()
+            && stamp != known.0
+            && let Ok(manifest) = Manifest::read(folder)
+        {
+            *known = (stamp, manifest.calibration);
+        }
+        known.1
+    }
+}
 
 impl Index {
     /// The z-score of `score`: by how many standard deviations it lies above what the sentence scores by chance. A
@@ -12,7 +50,8 @@ impl Index {
         Ok(self.background()?.spread(&self.sentence(sentence)?).surprise(score))
     }
 
-    /// Writes another curve into the manifest of the index at `url`, whole or not at all. Indexes that are open keep theirs.
+    /// Writes another curve into the manifest of the index at `url`, whole or not at all. Indexes that are open
+    /// answer by it from their next question on.
     ///
     /// # Errors
     /// When somebody is writing the index, it cannot be written, or its engine keeps no manifest that can be changed.

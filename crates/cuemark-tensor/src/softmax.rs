@@ -1,7 +1,7 @@
 //! Softmax along the last axis in one pass over memory, with a gradient: candle's fused one has none, its composed one makes
 //! five tensors forward and as many backward.
 
-use candle_core::{CpuStorage, CustomOp1, CustomOp2, D, DType, Layout, Result, Shape, Tensor};
+use candle_core::{CpuStorage, CustomOp1, CustomOp2, DType, Layout, Result, Shape, Tensor};
 use rayon::prelude::*;
 
 use crate::map::numbers;
@@ -109,7 +109,7 @@ impl CustomOp2 for SoftmaxGradient {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::Var;
+    use candle_core::{D, Var};
     use cuemark_core::Rng;
 
     use super::*;

@@ -38,7 +38,7 @@ print(f'{b - a:.3f} {time.perf_counter() - b:.3f}')
 /// `cargo xtask try FILE… [--peers]`
 pub(crate) fn run(options: &[&str]) -> Result<ExitCode> {
     let mut held = true;
-    let (flags, files): (Vec<&str>, Vec<&str>) = options.iter().partition(|word| word.starts_with("--"));
+    let (flags, files): (Vec<&str>, Vec<&str>) = options.iter().copied().partition(|word| word.starts_with("--"));
     if files.is_empty() || flags.iter().any(|flag| *flag != "--peers") {
         bail!("`cargo xtask try` wants archives or wheels, and perhaps --peers");
     }

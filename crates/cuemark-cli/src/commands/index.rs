@@ -44,7 +44,7 @@ pub(crate) enum Action {
     /// Fit an index's probabilities, and with them what counts as good enough, to what people said of its answers.
     ///
     /// Asks every question that was judged on the page again and looks at the answers that were judged. Ten right and ten wrong
-    /// ones are the least. A server that is running keeps the old curve until it is started again.
+    /// ones are the least. A server that is running takes up the new curve at once.
     Calibrate(Asked<CalibrateIndex>),
 }
 

@@ -222,6 +222,7 @@ mod tests {
             good: probabilities.len(),
             below_least: 1,
             best_probability: Some(0.37),
+            encoder: "concepts".to_owned(),
             calibrated,
             unknown_words: Vec::new(),
             unseen: vec![cuemark::FoundUnseen { word: "yellow".to_owned(), nearest: "lemon".to_owned() }],

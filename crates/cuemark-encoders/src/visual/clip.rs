@@ -26,8 +26,13 @@ impl ClipVision {
         Ok(Self { network, projection, width: cfg.projection_dim })
     }
 
-    pub(super) fn base_patch_32(vb: &VarBuilder) -> Result<AnyNetwork> {
-        Ok(Box::new(Self::new(&ClipVisionConfig::vit_base_patch32(), vb)?))
+    /// ViT-B, whose patches are as large as the weights say: 32 pixels or 16.
+    pub(super) fn base(vb: &VarBuilder) -> Result<AnyNetwork> {
+        let large = ClipVisionConfig::vit_base_patch32();
+        let small = ClipVisionConfig { patch_size: 16, ..ClipVisionConfig::vit_base_patch32() };
+        let patches = vb.get_unchecked("vision_model.embeddings.patch_embedding.weight")?;
+        let config = if patches.dims().last() == Some(&small.patch_size) { small } else { large };
+        Ok(Box::new(Self::new(&config, vb)?))
     }
 }
 

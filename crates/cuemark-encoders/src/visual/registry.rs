@@ -152,6 +152,20 @@ pub static ENCODERS: &[EncoderCard] = &[
         },
         pixels: Pixels::CLIP,
         looks: Looks::Frames(Pool::Mean),
-        make: ClipVision::base_patch_32,
+        make: ClipVision::base,
+    },
+    EncoderCard {
+        name: "clip-b16",
+        about: "pictures in one space with sentences, CLIP ViT-B/16: 512 numbers; 1 row per 2 s; finds more than `clip`, takes longer",
+        weights: Some("clip-vit-base-patch16"),
+        sampling: Sampling {
+            fps: 0.5,
+            frames: 1,
+            stride: 1,
+            framing: Framing::CentreCrop { short_side: 224, crop: 224, filter: Filter::Bicubic },
+        },
+        pixels: Pixels::CLIP,
+        looks: Looks::Frames(Pool::Mean),
+        make: ClipVision::base,
     },
 ];

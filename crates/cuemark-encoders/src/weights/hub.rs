@@ -1,7 +1,11 @@
-//! Model hubs: what their own client has cached, and, behind the feature `hub`, fetching.
+//! Model hubs: what their own client has cached, and fetching into the same cache.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use cuemark_formats::ReadError;
 
+use super::Pulling;
+use super::https::Refused;
+use super::mirror::Mirror;
 use crate::{EncodeError, Result};
 
 /// Where the hub's own clients keep what they fetched: `HF_HUB_CACHE`, `HF_HOME/hub`, `~/.cache/huggingface/hub`.
@@ -32,54 +36,76 @@ pub(super) fn complete(folder: &Utf8Path, files: &[&[&str]]) -> bool {
     files.iter().all(|names| names.iter().any(|name| folder.join(name).is_file()))
 }
 
-/// Fetches one of each kind of file into the hub client's own cache at `cache`; `each` is told their names as they come.
-#[cfg(feature = "hub")]
+/// Fetches one of each kind of file from `from` into the hub client's own cache at `cache`.
+///
+/// Files lie below `parts` until all of them are there; a fetch that was cut short is taken up again. Only then do they become
+/// a snapshot, and the last thing that is written is which one is meant.
 pub(super) fn fetch(
-    _name: &'static str,
     repo: &'static str,
     files: &[&'static [&'static str]],
-    cache: &Utf8Path,
-    each: &mut dyn FnMut(&'static str),
+    (from, cache): (&Mirror, &Utf8Path),
+    each: &mut dyn FnMut(Pulling),
 ) -> Result<()> {
-    let fault = |file: &str, error: &hf_hub::api::sync::ApiError| EncodeError::Hub {
-        repo,
-        file: file.to_owned(),
-        problem: error.to_string(),
-    };
-    let builder =
-        hf_hub::api::sync::ApiBuilder::from_env().with_cache_dir(cache.as_std_path().to_owned()).with_progress(false);
-    let api = builder.build().map_err(|error| fault("", &error))?;
-    let repository = api.model(repo.to_owned());
+    let folder = cache.join(format!("models--{}", repo.replace('/', "--")));
+    let parts = folder.join("parts");
+    make_folder(&parts)?;
+    let (mut fetched, mut revision) = (Vec::new(), None);
     for names in files {
         let mut refused = None;
+        let mut there = None;
         for name in *names {
-            each(name);
-            match repository.get(name) {
-                Ok(_) => {
-                    refused = None;
+            each(Pulling::File(name));
+            let part = parts.join(name.replace('/', "--"));
+            let count = &mut |bytes, of: Option<u64>| each(Pulling::Fetching { bytes, of: of.unwrap_or(0) });
+            match from.of_repository((repo, name), &part, count) {
+                Ok(stated) => {
+                    there = Some((*name, part));
+                    revision = revision.or(stated.revision);
                     break;
                 }
-                // The first of the names is the one people expect, so it is the one that an error shows.
-                Err(error) => refused = refused.or(Some(fault(name, &error))),
+                Err(Refused::NotThere) => {}
+                Err(Refused::Problem(problem)) => {
+                    refused = Some(problem);
+                    break;
+                }
             }
         }
-        if let Some(error) = refused {
-            return Err(error);
-        }
+        let Some(there) = there else {
+            let problem = refused.unwrap_or_else(|| format!("`{from}` has no such file"));
+            // The first of the names is the one people expect, so it is the one that an error shows.
+            let file = names.first().copied().unwrap_or_default().to_owned();
+            return Err(EncodeError::Hub { repo, file, problem, files: expected_names(files) });
+        };
+        fetched.push(there);
     }
+    let is_plain = |revision: &String| !revision.is_empty() && revision.chars().all(|c| c.is_ascii_alphanumeric());
+    let revision = revision.filter(is_plain).unwrap_or_else(|| "mirror".to_owned());
+    let snapshot = folder.join("snapshots").join(&revision);
+    for (name, part) in fetched {
+        let path = snapshot.join(name);
+        if let Some(above) = path.parent() {
+            make_folder(above)?;
+        }
+        std::fs::rename(&part, &path).map_err(|source| ReadError::Write { path, source })?;
+    }
+    // It is empty now, unless a name was refused half-way; then it is of use to the next fetch.
+    let _ = std::fs::remove_dir(&parts);
+    let refs = folder.join("refs");
+    make_folder(&refs)?;
+    let (new, main) = (refs.join("main.part"), refs.join("main"));
+    let write = |source| ReadError::Write { path: main.clone(), source };
+    std::fs::write(&new, &revision).map_err(write)?;
+    std::fs::rename(&new, &main).map_err(write)?;
     Ok(())
 }
 
-/// This build has no client for a hub.
-#[cfg(not(feature = "hub"))]
-pub(super) fn fetch(
-    name: &'static str,
-    repo: &'static str,
-    _files: &[&'static [&'static str]],
-    _cache: &Utf8Path,
-    _each: &mut dyn FnMut(&'static str),
-) -> Result<()> {
-    Err(EncodeError::HubNotBuilt { repo, name })
+/// The file of each kind that people expect.
+pub(super) fn expected_names(files: &[&'static [&'static str]]) -> Vec<&'static str> {
+    files.iter().filter_map(|names| names.first().copied()).collect()
+}
+
+fn make_folder(path: &Utf8Path) -> Result<()> {
+    Ok(std::fs::create_dir_all(path).map_err(|source| ReadError::Write { path: path.to_owned(), source })?)
 }
 
 #[cfg(test)]

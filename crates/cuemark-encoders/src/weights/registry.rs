@@ -292,6 +292,13 @@ pub static WEIGHTS: &[WeightsCard] = &[
         source: WeightsSource::Hub { repo: "openai/clip-vit-base-patch32", files: TRANSFORMER_FILES },
     },
     WeightsCard {
+        name: "clip-vit-base-patch16",
+        also: &["openai/clip-vit-base-patch16"],
+        about: "the same with four times as many patches (CLIP ViT-B/16)",
+        licence: "MIT",
+        source: WeightsSource::Hub { repo: "openai/clip-vit-base-patch16", files: TRANSFORMER_FILES },
+    },
+    WeightsCard {
         name: "distilbert",
         also: &["distilbert-base-uncased", "distilbert/distilbert-base-uncased"],
         about: "the text encoder that MMN, RMMN and TRM start from",

@@ -24,6 +24,9 @@ const APART: f64 = 1.0;
 /// this size, and the detector would take several times as long for more.
 const SHORT_SIDE: f64 = 720.0;
 const LONG_SIDE: f64 = 1920.0;
+/// Text is sought in pictures whose shorter side has at least so many pixels: what people are to read while a film goes on is larger
+/// than what a page has, and the detector is most of the work. A single picture is enlarged further, as the reference does it.
+const SOUGHT_IN: usize = 480;
 /// Lines of one picture; more is a page of a book, or made to keep the reader busy.
 const MOST_IN_PICTURE: usize = 100;
 /// Lines of one film. A news channel with tickers has some 5,000 an hour.
@@ -62,7 +65,7 @@ impl Reader {
             let glimpse = Glimpse::of(&frame.rgb, width, height);
             if let Some(look) = watching.look(Look { time: frame.time, glimpse }) {
                 let picture = Picture { width, height, rgb: frame.rgb };
-                let found = self.read(&picture, MOST_IN_PICTURE, &|| Ok(progress.check()?))?;
+                let found = self.read(&picture, SOUGHT_IN, MOST_IN_PICTURE, &|| Ok(progress.check()?))?;
                 watching.read(look, found);
                 pictures += 1;
             }

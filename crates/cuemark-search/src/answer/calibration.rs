@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Question;
+
 /// The probability that an answer is right is `1 / (1 + exp(-(slope * z + by_score * score + offset)))`, where `z` says by how
 /// many standard deviations the answer's score lies above those of the question against a sample of the whole index.
 ///
@@ -57,6 +59,15 @@ impl Calibration {
     /// Whether it was fitted on answers with known truth: what it says may be called a probability.
     pub fn is_fitted(&self) -> bool {
         self.answers > 0
+    }
+
+    /// The least probability that is held against answers where a question asks for `asked`.
+    ///
+    /// What a curve says that nobody fitted is no reason to refuse an answer that the cut admits; it is one for somebody who asks
+    /// for more than usual.
+    pub(crate) fn least(&self, asked: f64) -> f64 {
+        let by_cut_alone = !self.is_fitted() && self.cut.is_some() && asked <= Question::LEAST;
+        if by_cut_alone { 0.0 } else { asked }
     }
 
     /// Whether an answer that scores this share of the background's best may be good enough; everything may where there is no cut.
@@ -235,6 +246,14 @@ mod tests {
         let text = serde_json::to_string(&guess).unwrap();
         assert!(!text.contains("cut"), "an index without one is read by programs that know none: {text}");
         assert_eq!(serde_json::from_str::<Calibration>(&serde_json::to_string(&cut).unwrap()).unwrap(), cut);
+    }
+
+    #[test]
+    fn a_curve_that_nobody_fitted_refuses_nothing_that_the_cut_admits_unless_more_is_asked_for() {
+        let guess = Calibration { cut: Some(0.5), ..Calibration::default() };
+        assert_eq!((guess.least(0.1), guess.least(0.3)), (0.0, 0.3));
+        assert_eq!(Calibration { cut: None, ..guess }.least(0.1), 0.1, "something must decide");
+        assert_eq!(Calibration { answers: 40, ..guess }.least(0.1), 0.1);
     }
 
     #[test]

@@ -101,11 +101,16 @@ fn best_first(answers: &mut [Answer]) {
     });
 }
 
+/// Whether most of the shorter lies in the longer.
+pub(super) fn shares_time(a: Span, b: Span) -> bool {
+    let both = (a.end().min(b.end()) - a.start().max(b.start())).max(0.0);
+    both > 0.0 && both >= 0.5 * a.len().min(b.len())
+}
+
 /// Whether most of the shorter lies in the longer, and the longer is not much longer.
 fn are_one(a: Span, b: Span) -> bool {
-    let both = (a.end().min(b.end()) - a.start().max(b.start())).max(0.0);
     let (short, long) = (a.len().min(b.len()), a.len().max(b.len()));
-    both > 0.0 && both >= 0.5 * short && long <= LONGER * short
+    shares_time(a, b) && long <= LONGER * short
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod background;
 mod calibration;
 mod explain;
 mod fuse;
+mod meant;
 mod merge;
 mod question;
 mod reliability;
@@ -32,6 +33,7 @@ pub use calibration::{Calibration, fit_calibration};
 pub(crate) use calibration::{JudgedAnswer, fit_with_scores};
 pub use explain::{MatchedConcept, MatchedWord};
 pub use fuse::Because;
+pub(crate) use meant::{Counted, Meant};
 pub(crate) use merge::distinct;
 pub use question::{Question, Stages};
 pub use reliability::{Reliability, ReliabilityBin};
@@ -138,7 +140,8 @@ impl Index {
     /// Each cell has the best of the shorter moments that cover it, so that one long moment does not hide where in it the
     /// answer lies.
     fn strip_seen(&self, question: &Question, video: &VideoId) -> Result<Vec<f64>> {
-        let asked = Asked::new(self, question, self.calibration())?;
+        let curve = self.calibration();
+        let asked = Asked::new(self, question, &curve)?;
         let Some(entry) = self.engine().video(video)? else {
             return Err(SearchError::UnknownVideo { video: video.clone() });
         };
@@ -311,7 +314,8 @@ impl<'a> Asked<'a> {
         // Who asks for everything gets it; otherwise an answer must lie above the cut, too.
         let admits =
             |answer: &&Answer| self.question.least <= 0.0 || self.curve.admits(self.spread.share(answer.score));
-        let good = moments.iter().take_while(admits).filter(|answer| answer.probability >= self.question.least).count();
+        let least = self.curve.least(self.question.least);
+        let good = moments.iter().take_while(admits).filter(|answer| answer.probability >= least).count();
         let standing = moments.first().map(|best| self.spread.share(best.score));
         let unseen = match &self.question.text {
             Some(text) => unseen::unseen(self.index, text)?,

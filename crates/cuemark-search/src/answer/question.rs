@@ -61,13 +61,16 @@ impl Default for Question {
             limit: 10,
             effort: Effort::default(),
             stages: Stages::default(),
-            least: 0.1,
+            least: Self::LEAST,
             nms: ANSWER_NMS,
         }
     }
 }
 
 impl Question {
+    /// The least probability of an answer that is good enough, unless a question says otherwise.
+    pub const LEAST: f64 = 0.1;
+
     /// A question as people type it, everything else as usual: words that begin with `-` are not wanted, words between quotation
     /// marks must be said or written there as they are, `said:`, `written:` and `seen:` say where to look.
     ///

@@ -3,6 +3,7 @@
 use cuemark_core::{Line, Track, VideoId};
 
 use super::fuse::{fused, of_seen, of_words, probability};
+use super::meant::with_meant;
 use super::{Answer, Answers, Calibration, Question, STRIP};
 use crate::engine::no_words;
 use crate::words::{AskedWord, Forms, Phrase, WordsAsked, is_filler, lemma, tokens};
@@ -15,13 +16,13 @@ const SEEN_BESIDE_CUES: f64 = 0.5;
 /// What an answer below the encoder's cut keeps of the least probability that is asked for: no answer by itself, nearly one.
 const BELOW_CUT: f64 = 0.99;
 /// Words, in their base form, that say that the rest is said or written.
-const CUES: [&str; 26] = [
+pub(super) const CUES: [&str; 26] = [
     "say", "tell", "talk", "speak", "mention", "ask", "explain", "discuss", "announce", "describe", "quote", "shout",
     "whisper", "read", "write", "written", "text", "caption", "subtitle", "title", "sign", "label", "screen", "word",
     "slide", "voice",
 ];
 /// Who says so, mostly.
-const SPEAKERS: [&str; 14] = [
+pub(super) const SPEAKERS: [&str; 14] = [
     "somebody",
     "someone",
     "person",
@@ -45,7 +46,7 @@ impl Index {
     /// When the question asks nothing, names a video that is not there, asks for words where the engine keeps none, and those of
     /// the encoder and the engine.
     pub fn answer(&self, question: &Question) -> Result<Answers> {
-        self.answer_by(question, self.calibration())
+        self.answer_by(question, &self.calibration())
     }
 
     /// The same by another curve than the index's own.
@@ -64,15 +65,20 @@ impl Index {
         let is_known = |word: &String| words.known.contains(word) || (!words.known.is_empty() && is_filler(word));
         answers.unknown_words.retain(|word| !tokens(word).iter().all(is_known));
         answers.unseen.retain(|unseen| !tokens(&unseen.word).iter().all(is_known));
-        let about_words = question.text.as_deref().is_some_and(has_cue) && !words.passages.is_empty();
-        let spoken: Vec<Answer> = words.passages.into_iter().map(of_words).collect();
+        let asks_for_words = question.asks(Track::Said) || question.asks(Track::Written);
+        let meant = if asks_for_words { self.answer_meant(question)? } else { Vec::new() };
+        let spoken = with_meant(words.passages.into_iter().map(of_words).collect(), meant);
+        let about_words = question.text.as_deref().is_some_and(has_cue) && !spoken.is_empty();
         let mut seen = Vec::new();
         for (place, answer) in std::mem::take(&mut answers.moments).into_iter().enumerate() {
             let mut answer = of_seen(answer);
             if about_words {
                 answer.probability *= SEEN_BESIDE_CUES;
             }
-            if place >= answers.good && answer.probability >= question.least {
+            if place < answers.good {
+                // Above the cut it is good enough, whatever a curve that nobody fitted says.
+                answer.probability = answer.probability.max(question.least);
+            } else if answer.probability >= question.least {
                 // Below the cut the pictures alone do not carry an answer: it takes a second witness.
                 answer.probability = BELOW_CUT * question.least;
             }
@@ -177,7 +183,7 @@ impl Index {
     }
 }
 
-fn has_cue(text: &str) -> bool {
+pub(super) fn has_cue(text: &str) -> bool {
     tokens(text).iter().any(|word| CUES.contains(&lemma(word).as_str()))
 }
 

@@ -54,7 +54,7 @@ pub struct JointEncoder {
 }
 
 impl JointEncoder {
-    /// Whether `name` is one: `concepts`, `clip`, or `clip:PATH` with the folder of its weights.
+    /// Whether `name` is one: `concepts`, `clip`, `clip-b16`, or `clip:PATH` with the folder of its weights.
     pub fn is_one(name: &str) -> bool {
         JOINT.contains(&name) || name.split_once(':').is_some_and(|(encoder, _)| JOINT.contains(&encoder))
     }
@@ -198,6 +198,14 @@ impl Encoder for JointEncoder {
 
     fn prepare(&self) -> Result<()> {
         self.clips().map(|_| ())
+    }
+
+    fn means(&self) -> Option<(String, usize)> {
+        (self.name == Concepts::NAME).then(|| (self.text.name().to_owned(), self.text.width()))
+    }
+
+    fn meanings(&self, sentences: &[&str]) -> Result<Vec<Embedding>> {
+        if self.means().is_none() { Ok(Vec::new()) } else { self.sentences(sentences) }
     }
 
     fn keeps(&self) -> Result<Vec<KeptFile>> {

@@ -71,6 +71,20 @@ pub trait Encoder: Send + Sync {
         Vec::new()
     }
 
+    /// What tells by which vectors it compares sentences with each other, and how many numbers those have; `None` where it compares
+    /// none.
+    fn means(&self) -> Option<(String, usize)> {
+        None
+    }
+
+    /// What sentences mean, one vector each, to be compared with each other; none where [`Encoder::means`] has none.
+    ///
+    /// # Errors
+    /// Those of the model.
+    fn meanings(&self, _sentences: &[&str]) -> Result<Vec<Embedding>> {
+        Ok(Vec::new())
+    }
+
     /// Whether it recognises nothing by name.
     fn names_nothing(&self) -> bool {
         true
@@ -129,6 +143,13 @@ pub struct EmbeddedVideo {
     pub moments: Vec<IndexedMoment>,
     /// What of its file could not be read; `None` of a whole film.
     pub partial: Option<Partial>,
+}
+
+/// The encoder that `name` stands for on this machine: `auto` is the best one for anybody's films whose weights are here, everything
+/// else is itself.
+#[cfg(feature = "models")]
+pub fn chosen(name: &str) -> &str {
+    if name == cuemark_encoders::AUTO { cuemark_encoders::best_joint(&Default::default()) } else { name }
 }
 
 /// Opens an encoder by name: `concepts`, `clip`, `clip:PATH` (a folder with its weights), or the folder of a trained

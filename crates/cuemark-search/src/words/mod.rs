@@ -4,6 +4,7 @@
 //! their video; [`Inverted`] is derived from them, in memory, and follows the log.
 
 mod inverted;
+mod meanings;
 mod near;
 mod passages;
 mod phrases;
@@ -13,6 +14,7 @@ mod tokens;
 use cuemark_core::{Line, Span, Track, VideoId};
 
 pub(crate) use inverted::{Inverted, Shelved};
+pub(crate) use meanings::{MeaningFile, Meanings, Utterance, utterances};
 pub use source::{Lines, LinesError};
 pub(crate) use tokens::{is_filler, lemma, tokens};
 

@@ -83,7 +83,7 @@ pub(crate) async fn about(State(app): State<Arc<App>>) -> Result<Json<About>, Pr
         Ok(About {
             videos: status.videos,
             moments: status.moments,
-            calibrated: index.manifest().calibration.answers > 0,
+            calibrated: index.calibration().is_fitted(),
             tags,
             folders: options.addable.iter().filter_map(|folder| name_of(folder)).collect(),
             judging: has_folder && options.keeping == Keeping::Judgements,

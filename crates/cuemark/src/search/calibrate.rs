@@ -1,8 +1,8 @@
 //! Fitting an index's probabilities to answers that people judged.
 
 use camino::Utf8PathBuf;
-use cuemark_core::{Advice, Progress, Relevance, Span, Truth, VideoId};
-use cuemark_search::{Calibration, Index, Question, fit_calibration};
+use cuemark_core::{Advice, Progress, Relevance, Span, Track, Truth, VideoId};
+use cuemark_search::{Calibration, Index, Question, fit_calibration, fit_cut};
 use serde::{Deserialize, Serialize};
 
 use super::{IndexPlace, JudgedFile};
@@ -15,8 +15,9 @@ const SAME: f64 = 0.5;
 
 /// Fits an index's probabilities, and with them what counts as good enough, to what people said of its answers.
 ///
-/// Asks every judged question again and looks at the answers that were judged. Ten right and ten wrong ones are the least; the
-/// curve says no more than was seen there. A server that is running keeps the old curve until it is started again.
+/// Asks every judged question again, by sight, and looks at the answers that were judged. Ten right and ten wrong ones are the least;
+/// the curve says no more than was seen there. The cut below which nothing is good enough is fitted anew where ten questions have a
+/// right answer, and stays what it was otherwise. A server that is running answers by the new curve from its next question on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
@@ -68,7 +69,7 @@ impl CalibrateIndex {
             Some(path) => (TruthFile::new(path.clone()).read(progress)?.queries, Unlisted::Wrong),
             None => (JudgedFile::of(&index)?.read()?.truths(), Unlisted::Ignored),
         };
-        let judged = judged(&index, &truths, unlisted, progress)?;
+        let Judged { answers: judged, standings } = judged(&index, &truths, unlisted, progress)?;
         let right = judged.iter().filter(|(_, right)| *right).count();
         let wrong = judged.len() - right;
         let Some(after) = fit_calibration(&judged) else {
@@ -77,25 +78,39 @@ impl CalibrateIndex {
                 "ten of each are the least, and right ones must score higher; judge more answers on the page",
             )));
         };
-        let before = index.manifest().calibration;
+        let before = index.calibration();
+        let after = Calibration { cut: fit_cut(&standings).or(before.cut), ..after };
         Index::recalibrate(&self.place.url()?, after)?;
         Ok(CalibratedIndex { questions: truths.len(), right, wrong, before, after })
     }
 }
 
-/// How surprising each judged answer is, and whether it is right.
-fn judged(index: &Index, truths: &[Truth], unlisted: Unlisted, progress: &Progress) -> Result<Vec<(f64, bool)>> {
+/// What asking again has shown.
+#[derive(Debug, Default)]
+struct Judged {
+    /// How surprising each judged answer is, and whether it is right.
+    answers: Vec<(f64, bool)>,
+    /// How the best answer stands of each question that has a right one.
+    standings: Vec<f64>,
+}
+
+/// Asks again by sight: a curve is one over cosines, and what words score is no cosine.
+fn judged(index: &Index, truths: &[Truth], unlisted: Unlisted, progress: &Progress) -> Result<Judged> {
     progress.phase("asking", truths.len());
-    let mut judged = Vec::new();
+    let mut judged = Judged::default();
     for truth in truths {
         progress.advance(1)?;
         let question = Question { limit: ANSWERS, ..Question::new(&truth.query.text) };
-        let Some(text) = question.text.clone() else { continue };
-        for answer in index.answer(&question)?.moments {
+        let Some(text) = question.text.clone().filter(|_| question.asks(Track::Seen)) else { continue };
+        let found = index.answer(&Question { tracks: vec![Track::Seen], ..question })?;
+        let mut has_right = false;
+        for answer in found.moments {
             if let Some(right) = verdict(truth, &answer.video, answer.span, unlisted) {
-                judged.push((index.surprise(&text, answer.score)?, right));
+                has_right |= right;
+                judged.answers.push((index.surprise(&text, answer.score)?, right));
             }
         }
+        judged.standings.extend(found.standing.filter(|_| has_right));
     }
     Ok(judged)
 }

@@ -17,9 +17,10 @@ pub struct CreateIndex {
     #[cfg_attr(feature = "clap", command(flatten))]
     pub place: IndexPlace,
     /// What makes the embeddings: `concepts` (works on any video, needs `cuemark weights pull i3d efficientnet-lite0
-    /// minilm` once), `clip` or `clip:FOLDER` with its weights, or the folder of a trained bi-encoder's run.
-    #[serde(default = "concepts")]
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME|RUN_DIR", default_value = "concepts"))]
+    /// minilm` once), `clip`, `clip-b16` or `clip:FOLDER` with its weights, or the folder of a trained bi-encoder's run; `auto`
+    /// is CLIP where its weights are here, and otherwise `concepts`.
+    #[serde(default = "auto")]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME|RUN_DIR", default_value = "auto"))]
     pub encoder: String,
     /// What to add at once.
     #[serde(default)]
@@ -31,8 +32,8 @@ pub struct CreateIndex {
     pub force: bool,
 }
 
-fn concepts() -> String {
-    "concepts".to_owned()
+fn auto() -> String {
+    "auto".to_owned()
 }
 
 /// What was made. As JSON: what was added where something was, else the manifest.
@@ -47,7 +48,7 @@ pub struct CreatedIndex {
 impl CreateIndex {
     /// An index at `address` for any video.
     pub fn new(address: impl Into<String>) -> Self {
-        Self { place: IndexPlace::new(address), encoder: concepts(), what: Videos::default(), force: false }
+        Self { place: IndexPlace::new(address), encoder: auto(), what: Videos::default(), force: false }
     }
 
     /// Makes it.
@@ -62,9 +63,10 @@ impl CreateIndex {
         }
         progress.phase("opening", 0);
         let device = cuemark_tensor::device(&self.place.device)?;
-        let encoder = encoder::open(&self.encoder, self.what.features.as_deref(), &device)?;
+        let name = encoder::chosen(&self.encoder);
+        let encoder = encoder::open(name, self.what.features.as_deref(), &device)?;
         let overwrite = if self.force { Overwrite::Force } else { Overwrite::Never };
-        let index = Index::create(&url, encoder, overwrite)?.reading(words::sources(&self.encoder));
+        let index = Index::create(&url, encoder, overwrite)?.reading(words::sources(name));
         let added = if self.what.is_empty() { None } else { Some(self.what.add_to(&index, progress)?) };
         Ok(CreatedIndex { manifest: index.manifest().clone(), added })
     }

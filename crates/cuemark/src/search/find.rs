@@ -31,11 +31,11 @@ pub struct FindInFilm {
     /// What to look for, as `cuemark search` takes it: `"these words"`, `said:`, `written:`, `seen:`, `-not`.
     #[cfg_attr(feature = "clap", arg(value_name = "SENTENCE"))]
     pub sentence: String,
-    /// What looks at the film: `concepts`, `clip`, or the folder of a trained bi-encoder's run, which sees it as it was trained.
-    #[serde(default = "concepts")]
+    /// What looks at the film: `concepts`, `clip`, `clip-b16`, `auto` for the best of these whose weights are here, or the folder of a trained bi-encoder's run, which sees it as it was trained.
+    #[serde(default = "auto")]
     #[cfg_attr(
         feature = "clap",
-        arg(long, visible_alias = "run", value_name = "NAME|RUN_DIR", default_value = "concepts")
+        arg(long, visible_alias = "run", value_name = "NAME|RUN_DIR", default_value = "auto")
     )]
     pub encoder: String,
     /// What to compute on: cpu, cuda, cuda:N.
@@ -56,8 +56,8 @@ pub struct FindInFilm {
     pub fresh: bool,
 }
 
-fn concepts() -> String {
-    "concepts".to_owned()
+fn auto() -> String {
+    "auto".to_owned()
 }
 
 fn few() -> usize {
@@ -75,7 +75,7 @@ impl FindInFilm {
     /// `sentence` asked of `film`, everything else as usual.
     pub fn new(film: impl Into<Utf8PathBuf>, sentence: impl Into<String>) -> Self {
         let (film, sentence) = (film.into(), sentence.into());
-        let (encoder, device, limit, least) = (concepts(), cpu(), few(), least());
+        let (encoder, device, limit, least) = (auto(), cpu(), few(), least());
         Self { film, sentence, encoder, device, limit, least, fresh: false }
     }
 
@@ -109,9 +109,8 @@ impl FindInFilm {
     /// Where what was made of the film by this encoder is kept: whatever it is called, and wherever it lies.
     fn kept_at(&self) -> Result<Utf8PathBuf> {
         let digest = content_digest(&self.film).map_err(SearchError::from)?;
-        let whole = Utf8Path::new(&self.encoder)
-            .canonicalize_utf8()
-            .map_or_else(|_| self.encoder.clone(), Utf8PathBuf::into_string);
+        let name = encoder::chosen(&self.encoder);
+        let whole = Utf8Path::new(name).canonicalize_utf8().map_or_else(|_| name.to_owned(), Utf8PathBuf::into_string);
         let by: String = whole.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         // The end of a path tells more than its beginning.
         let by: String = by.chars().rev().take(60).collect::<Vec<_>>().into_iter().rev().collect();
@@ -120,16 +119,16 @@ impl FindInFilm {
 
     fn index(&self, place: &Utf8Path) -> Result<Index> {
         let url = EngineUrl::File(place.to_owned());
-        let device = cuemark_tensor::device(&self.device)?;
+        let (device, name) = (cuemark_tensor::device(&self.device)?, encoder::chosen(&self.encoder));
         if let Ok(manifest) = Index::manifest_of(&url)
             && let Ok(encoder) = encoder::open_kept(&url, &manifest, None, &device)
             && let Ok(index) = Index::open(&url, encoder)
         {
-            return Ok(index.reading(words::sources(&self.encoder)));
+            return Ok(index.reading(words::sources(name)));
         }
-        let encoder = encoder::open(&self.encoder, None, &device)?;
+        let encoder = encoder::open(name, None, &device)?;
         // What is there and cannot be opened is of no use to anybody.
-        Ok(Index::create(&url, encoder, Overwrite::Force)?.reading(words::sources(&self.encoder)))
+        Ok(Index::create(&url, encoder, Overwrite::Force)?.reading(words::sources(name)))
     }
 
     fn ask(&self, asking: &Asking, index: &Index, progress: &Progress) -> Result<Found> {

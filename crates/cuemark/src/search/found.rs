@@ -33,6 +33,8 @@ pub struct Found {
     pub below_least: usize,
     /// The probability of the best, good enough or not.
     pub best_probability: Option<f64>,
+    /// What looked at the films: an encoder's name, or the folder of a trained run.
+    pub encoder: String,
     /// Whether probabilities were fitted to answers with known truth. Where they were not, they put answers in order and say how
     /// strong one is beside the others, and nobody should call them likely by so many percent.
     pub calibrated: bool,
@@ -138,7 +140,8 @@ impl Found {
             good,
             below_least: all.saturating_sub(good),
             best_probability,
-            calibrated: index.manifest().calibration.is_fitted(),
+            encoder: index.manifest().encoder.clone(),
+            calibrated: index.calibration().is_fitted(),
             unknown_words: answers.unknown_words,
             unseen: answers.unseen.into_iter().map(FoundUnseen::of).collect(),
         })

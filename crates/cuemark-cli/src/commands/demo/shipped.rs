@@ -1,4 +1,4 @@
-//! The encoder that comes with the program: trained once on 20,000 films of the built-in world, none of which the demo shows.
+//! The encoder that comes with the program: trained once on 50,000 films of the built-in world, none of which the demo shows.
 //!
 //! `runs/rmmn/world-search.toml` is its recipe, `results/notes/encoder-2026-11-17.md` its log and figures.
 
