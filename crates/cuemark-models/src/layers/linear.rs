@@ -20,7 +20,6 @@ impl Linear {
     }
 
     /// `[outputs, inputs]`.
-    #[cfg(test)]
     pub fn weight(&self) -> &Tensor {
         &self.weight
     }
