@@ -123,7 +123,6 @@ pub(crate) fn adam_steps(steps: &[AdamStep]) -> Result<()> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::print_stderr)] // a test may panic, and says when it checks nothing
 mod tests {
     use candle_core::{Device, Tensor, Var};
     use cuemark_core::Rng;

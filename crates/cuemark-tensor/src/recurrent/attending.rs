@@ -169,7 +169,6 @@ fn on_cpu(sizes: &Sizes, steps: &[f32], words: &[f32], weights: &[f32]) -> Vec<f
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)] // a test may panic
 mod tests {
     use cuemark_core::Rng;
 

@@ -250,7 +250,6 @@ impl CustomOp3 for LayerGradient {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::print_stderr)] // a test may panic, and says when it checks nothing
 mod tests {
     use candle_core::{Device, Var};
     use cuemark_core::Rng;
