@@ -110,7 +110,10 @@ pub(crate) fn verify_torch() -> Result<bool> {
     Ok(watch(environment.python().arg(package_folder().join("tests/with_torch.py")))?.ok)
 }
 
-/// `cargo xtask verify notebook`: runs a copy, so that no output gets into the repository.
+/// Notebooks with their outputs.
+const NOTEBOOKS: &[&str] = &["docs/trust-card.ipynb", "examples/score.ipynb", "examples/search.ipynb"];
+
+/// `cargo xtask verify notebook`: runs copies, so that the outputs in the repository stay those that were looked at.
 pub(crate) fn verify_notebook() -> Result<bool> {
     let environment = Environment::fresh(&wheel(Profile::Workspace)?, &["ipykernel", "matplotlib", "nbconvert"])?;
     let folder = scratch_folder("python")?.join("notebook");
@@ -118,13 +121,16 @@ pub(crate) fn verify_notebook() -> Result<bool> {
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
-    let notebook = folder.join("trust-card.ipynb");
-    fs::copy(workspace().join("docs/trust-card.ipynb"), &notebook)?;
-    let mut run = environment.python();
-    run.args(["-m", "nbconvert", "--to", "notebook", "--execute", "--inplace"]).arg(&notebook);
-    let ok = watch(&mut run)?.ok && folder.join("trust-card/trust-card.png").is_file();
-    println!("the notebook and its picture lie in {}", folder.display());
-    Ok(ok)
+    let mut held = true;
+    for path in NOTEBOOKS.iter().map(Path::new) {
+        let notebook = folder.join(path.file_name().context("a notebook has no name")?);
+        fs::copy(workspace().join(path), &notebook)?;
+        let mut run = environment.python();
+        run.args(["-m", "nbconvert", "--to", "notebook", "--execute", "--inplace"]).arg(&notebook);
+        held &= watch(&mut run)?.ok;
+    }
+    println!("the notebooks and their picture lie in {}", folder.display());
+    Ok(held && folder.join("trust-card/trust-card.png").is_file())
 }
 
 fn package_folder() -> PathBuf {

@@ -134,11 +134,7 @@ fn joined(folder: &Path, target: &str) -> Option<PathBuf> {
     let mut clean = PathBuf::new();
     for part in folder.join(path).components() {
         match part {
-            Component::ParentDir => {
-                if !clean.pop() {
-                    return None;
-                }
-            }
+            Component::ParentDir if !clean.pop() => return None,
             Component::Normal(part) => clean.push(part),
             _ => {}
         }

@@ -37,7 +37,7 @@ pub(crate) const CHECKS: &[Check] = &[
     },
     Check {
         usage: "notebook",
-        about: "run docs/trust-card.ipynb from its first cell to its last",
+        about: "run docs/trust-card.ipynb and the notebooks of examples/ from the first cell to the last",
         run: |_| package::verify_notebook(),
     },
     Check {

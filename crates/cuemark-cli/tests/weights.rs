@@ -61,7 +61,7 @@ fn weights_nobody_knows_and_weights_not_pulled_say_what_to_do() {
         (
             &["weights", "pull", "simcse"],
             "neither `HF_ENDPOINT` nor `CUEMARK_MIRROR` says where",
-            "hf download princeton-nlp/sup-simcse-bert-base-uncased config.json tokenizer.json model.safetensors",
+            "hf download princeton-nlp/sup-simcse-bert-base-uncased",
         ),
     ] {
         let output = cuemark("/nowhere", arguments);

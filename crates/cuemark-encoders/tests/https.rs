@@ -24,17 +24,20 @@ enum Gives {
     CutShort { bytes: Vec<u8>, after: usize },
 }
 
+/// What a server was asked for: each path, and from which byte on.
+type Asked = Arc<Mutex<Vec<(String, Option<u64>)>>>;
+
 /// A server of files, and what it was asked for.
 struct Server {
     address: String,
-    asked: Arc<Mutex<Vec<(String, Option<u64>)>>>,
+    asked: Asked,
 }
 
 impl Server {
     fn new(files: HashMap<String, Gives>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let asked: Arc<Mutex<Vec<(String, Option<u64>)>>> = Arc::default();
+        let asked = Asked::default();
         let heard = Arc::clone(&asked);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -185,7 +188,7 @@ fn a_fetch_that_was_cut_short_is_taken_up_where_it_ended() {
 fn a_server_that_is_not_there_or_leads_astray_is_said_with_the_command() {
     let (_guard, root) = folder();
     let card = find("simcse").unwrap();
-    let nobody = { TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap() };
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error =
         Cache::at(&root).mirrored(Mirror::new(&format!("http://{nobody}/"))).pull(card, &mut |_| ()).unwrap_err();
     assert!(error.advice_in(Dialect::Terminal).unwrap().contains("CUEMARK_MIRROR"), "{error}");

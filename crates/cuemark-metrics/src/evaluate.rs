@@ -314,7 +314,7 @@ mod tests {
             .map(|number| {
                 let (video, right) = span();
                 let query = Query { id: QueryId::from(number.to_string().as_str()), text: "she waves".to_owned() };
-                Truth::single(query, Video::new(videos[video], 60.0), [right, span().1].into_iter())
+                Truth::single(query, Video::new(videos[video], 60.0), [right, span().1])
             })
             .collect();
         let lists = truths.iter().map(|truth| QueryPredictions {

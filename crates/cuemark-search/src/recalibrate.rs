@@ -59,3 +59,34 @@ impl Index {
         engine::change_manifest(url, |manifest| manifest.calibration = calibration)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::engine::disk::RealDisk;
+
+    #[test]
+    fn whoever_has_an_index_open_answers_by_the_curve_that_was_written_last() {
+        let guard = tempfile::tempdir().unwrap();
+        let folder = Utf8PathBuf::from_path_buf(guard.path().to_owned()).unwrap();
+        let mut about = Manifest {
+            layout: 3,
+            cuemark: "test".to_owned(),
+            encoder: "none".to_owned(),
+            width: 8,
+            calibration: Calibration::default(),
+            log: None,
+            kept: BTreeMap::new(),
+        };
+        about.write_on(&RealDisk, &folder).unwrap();
+        let curve = CurrentCurve::of(&EngineUrl::File(folder.clone()), &about);
+        assert_eq!(curve.now(), Calibration::default());
+        about.calibration = Calibration { answers: 1000, cut: Some(0.75), ..Calibration::default() };
+        about.write_on(&RealDisk, &folder).unwrap();
+        assert_eq!(curve.now(), about.calibration);
+        std::fs::remove_file(folder.join(manifest::FILE)).unwrap();
+        assert_eq!(curve.now(), about.calibration, "what is known stays");
+    }
+}

@@ -22,8 +22,8 @@ pub struct Extract {
     /// would be called alike.
     #[cfg_attr(feature = "clap", arg(required = true, value_name = "VIDEO"))]
     pub videos: Vec<Utf8PathBuf>,
-    /// What turns clips into numbers: concepts, clip, i3d, i3d-logits, c3d, slowfast, vgg16-fc6, vgg16-fc7, resnet50, resnet152,
-    /// efficientnet-lite0, world-weak, world-shape, world-motion.
+    /// What turns clips into numbers: concepts, clip, clip-b16, i3d, i3d-logits, c3d, slowfast, vgg16-fc6, vgg16-fc7, resnet50,
+    /// resnet152, efficientnet-lite0, world-weak, world-shape, world-motion.
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     pub encoder: String,
     /// The folder of the store; videos that are in it already are kept.

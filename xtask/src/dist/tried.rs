@@ -127,7 +127,7 @@ fn tried_in(file: &Path, place: &Place) -> Result<bool> {
     let mut held = step(place, &[&program, "--version"], "cuemark ")?;
     held &= step(place, &[&program, "eval", "--truth", "truth.jsonl", "--pred", "mine.jsonl"], FIGURE)?;
     held &= step(place, &[&program, "demo", "--quick", "--out", "demo"], "report")?;
-    held &= step(place, &[&program, "search", "demo/index", "a red ball spins"], "because of")?;
+    held &= step(place, &[&program, "search", "demo/index", "a red ball spins", "--least", "0"], "because of")?;
     held &= served(place, &program)?;
     if is_wheel(file) {
         held &= opened(place)?;

@@ -102,7 +102,12 @@ fn pull(names: &[String], print: Print) -> anyhow::Result<Outcome> {
     for card in cards {
         let bar = progress::bytes(download_bytes(card).unwrap_or(0), card.name);
         let (folder, pulled) = cache.pull(card, &mut |pulling| match pulling {
-            Pulling::Fetching { bytes, .. } => bar.set_position(bytes),
+            Pulling::Fetching { bytes, of } => {
+                if of > 0 {
+                    bar.set_length(of);
+                }
+                bar.set_position(bytes);
+            }
             Pulling::File(name) => bar.set_message(format!("{} {name}", card.name)),
         })?;
         bar.finish_and_clear();

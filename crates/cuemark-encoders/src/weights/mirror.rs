@@ -33,9 +33,9 @@ impl Mirror {
         variable(MIRROR).map(|text| Self::new(&text))
     }
 
-    /// The hub at the address that its own clients are told.
-    pub(super) fn hub() -> Option<Self> {
-        variable(HUB).map(|text| Self::new(&text))
+    /// The hub: at the address that its own clients are told, else where it is.
+    pub(super) fn hub() -> Self {
+        Self::new(&variable(HUB).unwrap_or_else(|| HUB_ADDRESS.to_owned()))
     }
 
     /// Fetches a file of a repository to `part`.

@@ -30,8 +30,8 @@ pub struct Calibration {
     /// The largest `z` that it was fitted on: what lies beyond is no more probable, since nobody has seen it. `None` sets no bound.
     #[serde(default)]
     pub highest: Option<f64>,
-    /// An answer is not good enough, whatever its probability, when it scores less than this share of what the background's best
-    /// does: chosen on questions that something answers. `None` leaves it to the least probability that a question asks for.
+    /// An answer is not good enough, whatever its probability, when it stands lower than this (the share of what the background's
+    /// best scores, less what chance does among many films): chosen on questions that something answers. `None` leaves it to the least probability that a question asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<f64>,
 }

@@ -59,6 +59,12 @@ const MORE: usize = 8;
 const LEAST_VIDEOS: usize = 20;
 /// The best moments whose mean is a video's score in the first of two stages.
 const POOLED: usize = 8;
+/// Films and their moments, and **seconds** of each film, among which cuts are fitted: see [`crate::Encoder::rises_per_doubling`].
+const CUT_AMONG: f64 = 36.0;
+const MOMENTS_OF_FILM: f64 = 12.0;
+const SECONDS_OF_FILM: f64 = 7.5;
+/// Doublings that are counted at most. Among fewer films nothing is taken off: what is there stands as high among few as among many.
+const DOUBLINGS: f64 = 5.0;
 /// Cells of the strip along a video's timeline.
 pub const STRIP: usize = 64;
 
@@ -73,8 +79,8 @@ pub struct Answers {
     pub unseen: Vec<UnseenWord>,
     /// How many of [`Answers::moments`] reach the question's least probability: 0 means that nothing is good enough.
     pub good: usize,
-    /// How the best answer by sight stands beside the best that the question can have: what a cut is held against. `None` where
-    /// nothing is seen.
+    /// How the best answer by sight stands beside the best that the question can have, less what chance does among so many films:
+    /// what a cut is held against. `None` where nothing is seen.
     pub standing: Option<f64>,
 }
 
@@ -196,6 +202,25 @@ fn searched(index: &Index, question: &Question, curve: &Calibration) -> Result<u
     Ok(status.moments * among / status.videos.max(1))
 }
 
+/// How much higher the best answer stands by chance in what is searched than among the films that cuts are fitted on.
+fn by_chance(index: &Index, question: &Question) -> Result<f64> {
+    let rises = index.encoder().rises_per_doubling();
+    if rises == 0.0 {
+        return Ok(0.0);
+    }
+    let films = match &question.filter.videos {
+        Some(videos) => {
+            let mut seconds = 0.0;
+            for video in videos {
+                seconds += index.engine().video(video)?.map_or(0.0, |entry| entry.duration);
+            }
+            seconds / SECONDS_OF_FILM
+        }
+        None => index.engine().status()?.moments as f64 / MOMENTS_OF_FILM,
+    };
+    Ok(rises * (films.max(1.0) / CUT_AMONG).log2().clamp(0.0, DOUBLINGS))
+}
+
 /// A question with its embeddings.
 struct Asked<'a> {
     index: &'a Index,
@@ -203,6 +228,8 @@ struct Asked<'a> {
     wanted: Embedding,
     unwanted: Vec<Embedding>,
     spread: Spread,
+    /// How much higher the best answer stands by chance than where cuts are fitted.
+    by_chance: f64,
     /// The curve for as many moments as are searched.
     curve: Calibration,
 }
@@ -231,8 +258,14 @@ impl<'a> Asked<'a> {
             }
         }
         let spread = index.background()?.spread(&wanted);
+        let by_chance = by_chance(index, question)?;
         let curve = curve.among(searched(index, question, curve)?);
-        Ok(Self { index, question, wanted, unwanted, spread, curve })
+        Ok(Self { index, question, wanted, unwanted, spread, by_chance, curve })
+    }
+
+    /// How an answer of that score stands: what a cut is held against.
+    fn standing(&self, score: f32) -> f64 {
+        self.spread.share(score) - self.by_chance
     }
 
     fn nearest(&self, count: usize, effort: Effort) -> Result<Vec<Hit>> {
@@ -312,11 +345,10 @@ impl<'a> Asked<'a> {
             moments.push(Answer { video, span, score, probability, words, concepts, because: Vec::new() });
         }
         // Who asks for everything gets it; otherwise an answer must lie above the cut, too.
-        let admits =
-            |answer: &&Answer| self.question.least <= 0.0 || self.curve.admits(self.spread.share(answer.score));
+        let admits = |answer: &&Answer| self.question.least <= 0.0 || self.curve.admits(self.standing(answer.score));
         let least = self.curve.least(self.question.least);
         let good = moments.iter().take_while(admits).filter(|answer| answer.probability >= least).count();
-        let standing = moments.first().map(|best| self.spread.share(best.score));
+        let standing = moments.first().map(|best| self.standing(best.score));
         let unseen = match &self.question.text {
             Some(text) => unseen::unseen(self.index, text)?,
             None => Vec::new(),

@@ -107,6 +107,12 @@ pub trait Encoder: Send + Sync {
         None
     }
 
+    /// By how much the best answer of chance stands higher with every doubling of what is searched: what no film shows is found more
+    /// nearly among more films. 0 where that is not known.
+    fn rises_per_doubling(&self) -> f64 {
+        0.0
+    }
+
     /// The files it is made of, for an index to keep, so that [`open_kept`] opens it when the place it came from is gone; none of
     /// an encoder that is found by its name.
     ///
@@ -149,7 +155,11 @@ pub struct EmbeddedVideo {
 /// else is itself.
 #[cfg(feature = "models")]
 pub fn chosen(name: &str) -> &str {
-    if name == cuemark_encoders::AUTO { cuemark_encoders::best_joint(&Default::default()) } else { name }
+    if name == cuemark_encoders::AUTO {
+        cuemark_encoders::best_joint(&cuemark_encoders::visual::EncoderOptions::default())
+    } else {
+        name
+    }
 }
 
 /// Opens an encoder by name: `concepts`, `clip`, `clip:PATH` (a folder with its weights), or the folder of a trained
