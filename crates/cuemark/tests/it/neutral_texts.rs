@@ -48,7 +48,7 @@ fn texts(source: &str) -> Vec<Text> {
 /// Whether a text names a flag outside a whole command: `` `cuemark features list --dataset NAME` `` can be typed by anybody.
 fn names_a_flag(text: &str) -> bool {
     text.split('`').any(|part| {
-        let is_command = part.starts_with("cuemark ") || part.starts_with("cargo ");
+        let is_command = ["cuemark ", "cargo ", "hf "].iter().any(|program| part.starts_with(program));
         let mut words = part.split(|c: char| c.is_whitespace() || "([,;".contains(c));
         !is_command
             && words.any(|word| {
