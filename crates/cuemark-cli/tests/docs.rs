@@ -68,10 +68,7 @@ fn parts(page: &str) -> Vec<Part> {
                 let mark = match comment {
                     Some("run") => Mark::Run,
                     Some("run: fails") => Mark::Fails,
-                    Some(comment) => {
-                        comment.strip_prefix("not run: ").map_or(Mark::Missing, |reason| Mark::Not(reason.to_owned()))
-                    }
-                    None => Mark::Missing,
+                    comment => comment.map_or(Mark::Missing, marked),
                 };
                 found.push(Part::Block(Block { line: number + 1, mark, steps: steps(&inside) }));
             }
@@ -83,6 +80,7 @@ fn parts(page: &str) -> Vec<Part> {
     found
 }
 
+/// The marks that say more than that.
 fn marked(comment: &str) -> Mark {
     match (comment.strip_prefix("not run: "), comment.strip_prefix("run by ")) {
         (Some(reason), _) => Mark::Not(reason.to_owned()),
