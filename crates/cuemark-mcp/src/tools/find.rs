@@ -41,6 +41,7 @@ fn run(means: &Means, arguments: JsonObject, progress: &Progress) -> Result<Valu
 
 /// The name of an encoder that comes with cuemark; else the folder of a run, or of an encoder's weights (`clip:FOLDER`), if allowed.
 fn encoder(means: &Means, name: &str) -> Result<String> {
+    let name = cuemark_search::encoder::chosen(name);
     let folder = |path: &str| means.allowed.existing("encoder", path);
     match name.split_once(':') {
         Some((joint, weights)) if JointEncoder::is_one(joint) => Ok(format!("{joint}:{}", folder(weights)?)),
