@@ -198,14 +198,20 @@ fn narrow(card: &ModelCard, run: &RunFile) -> toml::Table {
     settings
 }
 
+/// Still a multiple of eight, since heads and groups divide widths.
+fn narrower(width: i64) -> i64 {
+    (width / NARROWER).max(1).cast_unsigned().next_multiple_of(8).cast_signed()
+}
+
 fn divide(table: &mut toml::Table) {
     for (name, value) in table.iter_mut() {
         match value {
-            toml::Value::Table(inner) => divide(inner),
-            toml::Value::Integer(width) if INNER_WIDTHS.contains(&name.as_str()) => *width /= NARROWER,
+            // Lengths in clips are no widths.
+            toml::Value::Table(inner) if name != "anchors" => divide(inner),
+            toml::Value::Integer(width) if INNER_WIDTHS.contains(&name.as_str()) => *width = narrower(*width),
             toml::Value::Array(widths) if INNER_WIDTHS.contains(&name.as_str()) => {
                 for width in widths.iter_mut() {
-                    *width = (width.as_integer().unwrap() / NARROWER).into();
+                    *width = narrower(width.as_integer().unwrap()).into();
                 }
             }
             _ => {}

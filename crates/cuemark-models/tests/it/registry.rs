@@ -67,7 +67,7 @@ fn methods_whose_authors_code_was_not_run_are_known_as_such() {
         let Some(card) = told["model"].as_str().and_then(|name| find(name).ok()) else { continue };
         let source = told["source"].as_str().unwrap();
         let rederived =
-            ["not executed", "no reference code was run", "our own"].iter().any(|words| source.contains(words));
+            ["not executed", "no reference code was run", "our own re"].iter().any(|words| source.contains(words));
         assert_eq!(card.reference() == Reference::Rederived, rederived, "{path}: {source}");
     }
 }

@@ -222,7 +222,9 @@ pub(super) fn what_is_said(text: &str) -> String {
         let is_cue = CUES.contains(&base.as_str());
         cues += usize::from(is_cue);
         let word = word.as_str();
-        is_cue || SPEAKERS.contains(&base.as_str()) || is_filler(word) || BETWEEN.contains(&word)
+        // `no entry` says something else than `entry`.
+        let is_filler = is_filler(word) && word != "no";
+        is_cue || SPEAKERS.contains(&base.as_str()) || is_filler || BETWEEN.contains(&word)
     };
     let lead = all.iter().take_while(leads).count();
     match all.get(lead..) {

@@ -182,13 +182,6 @@ pub(crate) fn live(disk: &TestDisk) -> Life {
         three.iter().for_each(|(id, seed)| model.change(id, &done, |_| Some((*seed, None))));
     }
     step!(note(model, "b", "seen"););
-    step! {
-        let done = change_manifest_on(disk, folder, |manifest| manifest.calibration = recalibrated());
-        life.curves.push(recalibrated());
-        if done.is_ok() {
-            life.curves.remove(0);
-        }
-    }
     step!(remove(model, "c"););
     step!(put(model, &engine, "a", 5););
     step! {
@@ -231,6 +224,15 @@ pub(crate) fn live(disk: &TestDisk) -> Life {
         }
     }
     step!(put(model, &engine, "f", 10););
+    // Whoever writes must have ended first.
+    drop(engine);
+    step! {
+        let done = change_manifest_on(disk, folder, |manifest| manifest.calibration = recalibrated());
+        life.curves.push(recalibrated());
+        if done.is_ok() {
+            life.curves.remove(0);
+        }
+    }
     life
 }
 
