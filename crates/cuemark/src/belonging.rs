@@ -25,6 +25,8 @@ const FEW: f64 = 0.1;
 const ENOUGH: usize = 10;
 /// A video of so many seconds is too long for spans that all end within the first.
 const LONG: f64 = 5.0;
+/// Where fractions of a video end at the latest: answers may reach past the end of their video.
+const FRACTION: f64 = 1.5;
 /// Times this many durations long are thousandths of seconds, not frames.
 const THOUSANDTHS: f64 = 100.0;
 
@@ -201,12 +203,11 @@ impl Pairing<'_> {
             return Some(Note::new(self.file, past.len(), text).first_at(lists.query(past.first()?.list)));
         }
         let long = looks.iter().filter(|look| look.length > LONG).count();
-        // A few may reach past the end of their video.
-        let within = looks.iter().filter(|look| look.end <= 1.0).count();
+        let within = looks.iter().filter(|look| look.end <= FRACTION).count();
         let fractions = 20 * within >= 19 * looks.len() && looks.iter().any(|look| look.end > 0.0);
         if fractions && 2 * long > looks.len() && looks.len() >= 3 {
             let text = format!(
-                "{} of {} end within the first second, so the times look like fractions of the video; they were read as \
+                "{} of {} end within the first 1.5 seconds, so the times look like fractions of the video; they were read as \
                  seconds",
                 thousands(within),
                 counted(looks.len(), "first answer", "first answers")
