@@ -7,7 +7,7 @@
 
 use camino::Utf8Path;
 use cuemark_core::{Rng, RowPolicy, Truth, VideoId};
-use cuemark_formats::{Overwrite, Source, WholeFile, cuemark_jsonl};
+use cuemark_formats::{Overwrite, Source, WholeFile, read_truth};
 use cuemark_search::{EngineUrl, Filter, Index, Question, RightMoments, SizedAnswer, encoder, fit_at_sizes};
 use cuemark_tensor::Device;
 use cuemark_world::WorldLog;
@@ -43,7 +43,7 @@ fn graded(world: &Utf8Path) -> Result<Vec<Truth>, Failed> {
     let log = WorldLog::open(world)?;
     let mut truths = Vec::new();
     for name in ["graded.jsonl", "graded-val.jsonl"] {
-        for truth in cuemark_jsonl::read_truth(&Source::new(world.join(name)), RowPolicy::Keep)?.queries {
+        for truth in read_truth(&Source::new(world.join(name)), RowPolicy::Keep)?.queries {
             truths.push(log.graded_everywhere(&truth)?);
         }
     }

@@ -168,14 +168,19 @@ impl Value {
             (Dialect::Terminal, Self::Is(value)) => write!(text, "--{} {value}", flag()),
             (Dialect::Terminal, Self::Any(what)) => write!(text, "--{} {what}", flag()),
             (Dialect::Python, Self::On) => write!(text, "{name}=True"),
-            (Dialect::Python, Self::Is(value)) => write!(text, "{name}={value:?}"),
+            (Dialect::Python, Self::Is(value)) => write!(text, "{name}={}", literal(value)),
             (Dialect::Python, Self::Any(_)) => write!(text, "{name}=…"),
             (Dialect::Python, Self::Unsaid) => write!(text, "{name}="),
             (Dialect::Http, Self::On) => write!(text, "\"{name}\": true"),
-            (Dialect::Http, Self::Is(value)) => write!(text, "\"{name}\": {value:?}"),
+            (Dialect::Http, Self::Is(value)) => write!(text, "\"{name}\": {}", literal(value)),
             (Dialect::Http, Self::Any(_) | Self::Unsaid) => write!(text, "\"{name}\""),
         };
     }
+}
+
+/// A value as Python and JSON write it: numbers as they are, everything else between quotation marks.
+fn literal(value: &str) -> Cow<'_, str> {
+    if value.parse::<f64>().is_ok_and(f64::is_finite) { value.into() } else { format!("{value:?}").into() }
 }
 
 /// Words that name no setting.
@@ -217,6 +222,14 @@ mod tests {
         assert_eq!(advice.render(Dialect::Terminal), "pass `--rows-span-duration --truth FILE`");
         assert_eq!(advice.render(Dialect::Python), "pass `rows_span_duration=True, truth=…`");
         assert_eq!(advice.render(Dialect::Http), "pass `\"rows_span_duration\": true, \"truth\"`");
+    }
+
+    #[test]
+    fn numbers_are_said_without_quotation_marks() {
+        let advice = Advice::say("pass ").set_to("two_stage", "1").set_to("mode", "nan");
+        assert_eq!(advice.render(Dialect::Terminal), "pass `--two-stage 1 --mode nan`");
+        assert_eq!(advice.render(Dialect::Python), "pass `two_stage=1, mode=\"nan\"`");
+        assert_eq!(advice.render(Dialect::Http), "pass `\"two_stage\": 1, \"mode\": \"nan\"`");
     }
 
     #[test]

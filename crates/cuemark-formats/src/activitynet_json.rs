@@ -35,7 +35,7 @@ const QUERY: usize = 2 * size_of::<Gathered>() + 256;
 ///
 /// # Errors
 /// When the file is none, or an entry has no times or nothing that names its query.
-pub fn read(source: &Source) -> Result<Predictions> {
+pub(crate) fn read(source: &Source) -> Result<Predictions> {
     let text = source.text()?;
     walk(&text, source.meter()).map_err(|fault| fault.into_error(source, 1, &text))
 }
@@ -171,7 +171,7 @@ impl Gathered {
 /// # Errors
 /// When the file holds several tasks, a prediction names no video, those of one query lie in several, a score is not finite,
 /// or the file cannot be written.
-pub fn write(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
+pub(crate) fn write(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
     let mut places: FxHashMap<&VideoId, usize> = FxHashMap::default();
     let mut videos: Vec<(&VideoId, Vec<Entry<'_>>)> = Vec::new();
     for query in crate::predictions::one_task(predictions, out)? {

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The environment variable that sets the budget of every reading.
-pub const MEMORY: &str = "CUEMARK_MEMORY";
+pub(crate) const MEMORY: &str = "CUEMARK_MEMORY";
 
 /// The most bytes that one reading of one file may keep (a memory budget).
 ///

@@ -29,7 +29,7 @@ pub(crate) fn looks_like(line: &str) -> bool {
 ///
 /// # Errors
 /// The first line that has no video, two finite times and a sentence behind `##`.
-pub fn read(source: &Source) -> Result<Predictions> {
+pub(crate) fn read(source: &Source) -> Result<Predictions> {
     let mut places: HashMap<QueryId, usize> = HashMap::new();
     let mut queries: Vec<QueryPredictions> = Vec::new();
     let known = FxHashSet::default();
@@ -83,7 +83,7 @@ pub fn read(source: &Source) -> Result<Predictions> {
 /// # Errors
 /// When the file holds several tasks, a list has no sentence or a prediction no video, a score is not finite, or the file
 /// cannot be written.
-pub fn write(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
+pub(crate) fn write(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
     for list in crate::predictions::one_task(predictions, out)? {
         let text = |field: &str| list.extra.get(field).and_then(Value::as_str);
         let Some(sentence) = text("sentence").or_else(|| text("query")) else {

@@ -40,7 +40,7 @@ const CELL: usize = 192;
 /// # Errors
 /// When the header lacks `start`, `end`, or both `qid` and what stands for it (`video` and `query`), or at the first row that is
 /// no prediction.
-pub fn read_predictions(source: &Source) -> Result<Predictions> {
+pub(crate) fn read_predictions(source: &Source) -> Result<Predictions> {
     let mut places: HashMap<QueryId, usize> = HashMap::new();
     let mut lists: Vec<(QueryId, Vec<Prediction>, RowExtras)> = Vec::new();
     let known = FxHashSet::default();
@@ -99,7 +99,7 @@ pub fn read_predictions(source: &Source) -> Result<Predictions> {
 ///
 /// # Errors
 /// When the file holds several tasks, a score is not finite, or the file cannot be written.
-pub fn write_predictions(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
+pub(crate) fn write_predictions(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
     let lists = crate::predictions::one_task(predictions, out)?;
     let columns = unknown_columns(lists);
     let mut text = WriterBuilder::new().from_writer(Vec::new());

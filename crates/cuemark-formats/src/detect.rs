@@ -11,23 +11,23 @@ use cuemark_core::{Advice, Advise};
 /// The layouts of prediction files, one module each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PredictionFormat {
-    /// Our own JSON Lines ([`cuemark_jsonl`](crate::cuemark_jsonl)).
+    /// Our own JSON Lines.
     Cuemark,
-    /// QVHighlights' JSON Lines ([`qvh_jsonl`](crate::qvh_jsonl)).
+    /// QVHighlights' JSON Lines.
     QvHighlights,
-    /// TVR's submission ([`tvr_json`](crate::tvr_json)).
+    /// TVR's submission.
     Tvr,
-    /// TVR-Ranking's list ([`tvr_ranking_json`](crate::tvr_ranking_json)).
+    /// TVR-Ranking's list.
     TvrRanking,
-    /// ActivityNet-style results ([`activitynet_json`](crate::activitynet_json)).
+    /// ActivityNet-style results.
     ActivityNet,
-    /// A TREC run ([`trec`](crate::trec)).
+    /// A TREC run.
     Trec,
-    /// Comma-separated values ([`csv`](crate::csv)).
+    /// Comma-separated values.
     Csv,
-    /// Free-text answers of video language models ([`answers`](crate::answers)).
+    /// Free-text answers of video language models.
     Answers,
-    /// Charades-STA's lines ([`charades_txt`](crate::charades_txt)).
+    /// Charades-STA's lines.
     Charades,
 }
 
@@ -124,7 +124,7 @@ const HEAD: usize = 64 << 10;
 ///
 /// # Errors
 /// When the file cannot be read, or its first record is of no known layout.
-pub fn detect(source: &Source) -> Result<PredictionFormat> {
+pub(crate) fn detect(source: &Source) -> Result<PredictionFormat> {
     let head = source.head(HEAD)?;
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head).trim_ascii_start();
     let found = match head.first() {

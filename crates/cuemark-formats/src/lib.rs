@@ -1,12 +1,20 @@
 //! Truth and prediction files in every layout that people use, read safely and written whole.
 //!
-//! [`source`] opens files (compressed or not, within limits and a memory [`budget`]), [`json`] takes documents apart without losing track of
-//! the line, [`sink`] writes a file whole or not at all. One layout, one file; [`read_predictions`] picks it by the content.
+//! [`Source`] opens files (compressed or not, within limits and a memory [`Budget`]), [`json`] takes documents apart without losing track of
+//! the line, [`WholeFile`] writes a file whole or not at all. One layout, one file; [`read_predictions`] picks it by the content.
 
+mod activitynet_json;
+mod budget;
+mod charades_txt;
 mod counted;
+mod csv;
+mod cuemark_jsonl;
 mod cursor;
+mod detect;
+mod error;
 mod fault;
 mod feed;
+mod files;
 mod join;
 mod keys;
 mod names;
@@ -14,34 +22,26 @@ mod number;
 mod numbered;
 mod predicted;
 mod predictions;
+mod qvh_jsonl;
 mod records;
 mod row_extras;
+mod sink;
+mod trec;
+mod tvr_json;
+mod tvr_ranking_json;
 mod video_index;
 
-pub mod activitynet_json;
 pub mod answers;
-pub mod budget;
-pub mod charades_txt;
-pub mod csv;
-pub mod cuemark_jsonl;
-pub mod detect;
-pub mod error;
 pub mod export;
-pub mod files;
 pub mod json;
 pub mod npy;
 pub mod python_literal;
-pub mod qvh_jsonl;
-pub mod sink;
 pub mod source;
-pub mod trec;
-pub mod tvr_json;
-pub mod tvr_ranking_json;
 pub mod world_folder;
 
 pub use answers::{AnswerParser, AnswerReading, UnknownParser};
 pub use budget::{BadBudget, Budget, Exceeded, Meter, Unread};
-pub use csv::read_truth as read_truth_csv;
+pub use csv::{read_truth as read_truth_csv, write_truth as write_truth_csv};
 pub use cuemark_jsonl::{read_truth, write_truth};
 pub use detect::{PredictionFormat, UnknownFormat};
 pub use error::{ReadError, Result};
@@ -52,5 +52,5 @@ pub use numbered::NumberedAnswers;
 pub use predictions::{FileAnswers, PredictionOptions, read_answers, read_predictions, write_predictions};
 pub use sink::{Overwrite, WholeFile};
 pub use source::{Limits, Source};
-pub use trec::read_qrels;
+pub use trec::{read_qrels, write_qrels};
 pub use video_index::VideoIndex;

@@ -23,7 +23,7 @@ use crate::{Result, Source, WholeFile};
 ///
 /// # Errors
 /// The first line that is none, or that repeats the query of an earlier one.
-pub fn read(source: &Source) -> Result<Predictions> {
+pub(crate) fn read(source: &Source) -> Result<Predictions> {
     let (mut seen, mut queries) = (Seen::default(), Vec::new());
     let rows: RowCounts = records::read(source, decode, |line, query: QueryPredictions| {
         seen.note(source, line, &query.query)?;
@@ -85,7 +85,7 @@ pub(crate) fn named_by_sentence(video: Option<&VideoId>, fields: &Map<String, Va
 /// # Errors
 /// When the file holds several tasks, the predictions of one query lie in several videos, a score is not finite, or the
 /// file cannot be written.
-pub fn write(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
+pub(crate) fn write(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
     for query in crate::predictions::one_task(predictions, out)? {
         out.put_json(&Line(query))?;
         out.put(b"\n")?;

@@ -35,7 +35,7 @@ const QUERY: usize = 2 * size_of::<Truth>() + 64;
 ///
 /// # Errors
 /// The first line that does not have six columns, a moment as its document, a rank and a finite score.
-pub fn read_run(source: &Source) -> Result<Predictions> {
+pub(crate) fn read_run(source: &Source) -> Result<Predictions> {
     let mut places: HashMap<QueryId, usize> = HashMap::new();
     let mut lists: Vec<RunList> = Vec::new();
     let known = FxHashSet::default();
@@ -112,7 +112,7 @@ pub fn write_qrels(truths: &[Truth], out: &mut WholeFile) -> Result<()> {
 ///
 /// # Errors
 /// When the file holds several tasks, a name holds white space, a score is not finite, or the file cannot be written.
-pub fn write_run(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
+pub(crate) fn write_run(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
     for query in crate::predictions::one_task(predictions, out)? {
         let tag = query.extra.get("tag").and_then(Value::as_str).unwrap_or(TAG);
         for (place, Prediction { video, span, score }) in query.ranked.iter().enumerate() {

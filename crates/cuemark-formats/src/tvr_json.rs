@@ -21,7 +21,7 @@ const ID_FIELD: &str = "desc_id";
 ///
 /// # Errors
 /// When the file is none, a row names a number that `video2idx` does not, or a list repeats a query.
-pub fn read(source: &Source) -> Result<Predictions> {
+pub(crate) fn read(source: &Source) -> Result<Predictions> {
     let Submission { videos, answers, fields } = Submission::read(source)?;
     let rows = answers.rows.clone();
     let tasks = answers.into_tasks(source)?;
@@ -34,7 +34,7 @@ pub fn read(source: &Source) -> Result<Predictions> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_answers(source: &Source) -> Result<NumberedAnswers> {
+pub(crate) fn read_answers(source: &Source) -> Result<NumberedAnswers> {
     Submission::read(source).map(|submission| submission.answers)
 }
 
@@ -113,7 +113,7 @@ fn task_called(key: &str) -> Option<Task> {
 ///
 /// # Errors
 /// When a prediction names no video, a score is not finite, or the file cannot be written.
-pub fn write(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
+pub(crate) fn write(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
     let mut named = predictions.extra.get(VIDEO2IDX).and_then(Value::as_object).cloned().unwrap_or_default();
     let mut numbers = Numbers::remembered(&named);
     for (video, number) in numbers.complete(predictions.tasks.iter().flat_map(|list| &list.queries)) {

@@ -22,7 +22,7 @@ fn index_advice() -> Advice {
 ///
 /// # Errors
 /// When the file is no such list, a row has a number that the index does not, a query stands twice, or no index is given.
-pub fn read(source: &Source, videos: Option<&VideoIndex>) -> Result<Predictions> {
+pub(crate) fn read(source: &Source, videos: Option<&VideoIndex>) -> Result<Predictions> {
     let answers = read_answers(source, videos)?;
     let rows = answers.rows.clone();
     let tasks = answers.into_tasks(source)?;
@@ -37,7 +37,7 @@ pub fn read(source: &Source, videos: Option<&VideoIndex>) -> Result<Predictions>
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_answers(source: &Source, videos: Option<&VideoIndex>) -> Result<NumberedAnswers> {
+pub(crate) fn read_answers(source: &Source, videos: Option<&VideoIndex>) -> Result<NumberedAnswers> {
     let Some(videos) = videos else {
         return Err(source
             .fault("the file names its videos by number, and nothing says what the numbers mean")
@@ -56,7 +56,7 @@ pub fn read_answers(source: &Source, videos: Option<&VideoIndex>) -> Result<Numb
 /// # Errors
 /// When the file holds several tasks, a video has no number or a prediction no video, a score is not finite, or the file
 /// cannot be written.
-pub fn write(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
+pub(crate) fn write(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
     let lists = crate::predictions::one_task(predictions, out)?;
     let Some(named) = predictions.extra.get(VIDEO2IDX).and_then(Value::as_object) else {
         return Err(out.fault("the layout names videos by number, and nothing says which").with_hint(index_advice()));

@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     cuemark_tensor::set_precision(Precision::Tf32);
     let params = Params::seeded(1, &device);
     let given = Given::widths(VISUAL, WORD, 0);
-    let model = (registry::find(name)?.build)(&toml::Table::new(), &given, params.builder())?;
+    let model = registry::find(name)?.build(&toml::Table::new(), &given, params.builder())?;
     let here = draw_batch(size)?;
     start(&params, &here, file)?;
     let batch = here.to_device(&device)?;

@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let size = card.full_sizes.iter().find(|size| size.dataset == "charades-sta").ok_or("no size for Charades-STA")?;
     let settings: toml::Table = size.settings.parse()?;
     let params = Params::seeded(1, &device);
-    let model = (card.build)(&settings, &Given::widths(size.visual, 0, VOCABULARY), params.builder())?;
+    let model = card.build(&settings, &Given::widths(size.visual, 0, VOCABULARY), params.builder())?;
     let rows = model.input().resample.rows();
     let here = draw_batch(videos, SENTENCES, (rows, size.visual))?;
     start(&params, &here, &settings, file)?;

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // PyTorch's convolutions do so unless told otherwise.
     cuemark_tensor::set_precision(Precision::Tf32);
     let params = Params::seeded(1, &device);
-    let model = (registry::find("2d-tan")?.build)(&settings, &Given::widths(VISUAL, WORD, 0), params.builder())?;
+    let model = registry::find("2d-tan")?.build(&settings, &Given::widths(VISUAL, WORD, 0), params.builder())?;
     let batch = draw_batch(size, model.input().resample.rows(), &device)?;
     start(&params, &batch, file)?;
 

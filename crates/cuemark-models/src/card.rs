@@ -29,10 +29,10 @@ pub struct ModelCard {
     pub idea: &'static str,
     /// The configurations its paper reports, first the one that tables quote.
     pub full_sizes: &'static [FullSize],
-    /// Builds it from the `[model]` table of a run file, without its `name`.
-    pub build: fn(&toml::Table, &Given, VarBuilder) -> Result<Box<dyn Model>>,
-    /// The settings with their defaults filled in.
-    pub settings: fn(&toml::Table) -> Result<toml::Table>,
+    /// How [`ModelCard::build`] goes about it.
+    pub build: fn(ModelSettings<'_>, &Given, VarBuilder) -> Result<Box<dyn Model>>,
+    /// How [`ModelCard::settings`] goes about it.
+    pub settings: fn(ModelSettings<'_>) -> Result<toml::Table>,
     /// Runs a fixture's inputs through the network that its sizes describe.
     pub check: fn(&Fixture, &VarBuilder) -> Result<Trace>,
 }
@@ -103,6 +103,22 @@ pub enum Supervision {
 }
 
 impl ModelCard {
+    /// Builds it from the `[model]` table of a run file, without its `name`.
+    ///
+    /// # Errors
+    /// For settings that the method does not understand, and for weights that do not fit it.
+    pub fn build(&self, table: &toml::Table, given: &Given, vb: VarBuilder) -> Result<Box<dyn Model>> {
+        (self.build)(ModelSettings { model: self.name, table }, given, vb)
+    }
+
+    /// The settings of such a table with their defaults filled in.
+    ///
+    /// # Errors
+    /// For settings that the method does not understand.
+    pub fn settings(&self, table: &toml::Table) -> Result<toml::Table> {
+        (self.settings)(ModelSettings { model: self.name, table })
+    }
+
     /// The number of trainable parameters of one of its published configurations.
     ///
     /// # Errors
@@ -122,7 +138,7 @@ impl ModelCard {
     fn counted(&self, size: &FullSize) -> Result<Params> {
         let settings = size.settings.parse::<toml::Table>().map_err(|error| self.fault(error.message().to_owned()))?;
         let params = Params::counted();
-        (self.build)(&settings, &Given::widths(size.visual, size.words, BERT_VOCABULARY), params.builder())?;
+        self.build(&settings, &Given::widths(size.visual, size.words, BERT_VOCABULARY), params.builder())?;
         Ok(params)
     }
 
@@ -134,23 +150,32 @@ impl ModelCard {
 /// Words in the vocabulary of the uncased BERT family.
 pub(crate) const BERT_VOCABULARY: usize = 30_522;
 
-/// A `[model]` table as a model's own settings.
-///
-/// # Errors
-/// For an unknown key, a missing one or a value of the wrong kind, naming it.
-pub fn read_settings<T: DeserializeOwned>(model: &'static str, table: &toml::Table) -> Result<T> {
-    let value = toml::Value::Table(table.clone());
-    value.try_into().map_err(|error: toml::de::Error| ModelError::Settings {
-        model,
-        problem: error.message().trim().replace('\n', " "),
-    })
+/// The `[model]` table of a run file, without its `name`, and the method that has to understand it.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelSettings<'a> {
+    model: &'static str,
+    table: &'a toml::Table,
 }
 
-/// A model's own settings as a `[model]` table, defaults filled in.
-///
-/// # Errors
-/// As [`read_settings`].
-pub fn fill_settings<T: DeserializeOwned + Serialize>(model: &'static str, table: &toml::Table) -> Result<toml::Table> {
-    let settings: T = read_settings(model, table)?;
-    toml::Table::try_from(settings).map_err(|error| ModelError::Settings { model, problem: error.to_string() })
+impl ModelSettings<'_> {
+    /// The method's own settings.
+    ///
+    /// # Errors
+    /// For an unknown key, a missing one or a value of the wrong kind, naming it.
+    pub fn read<T: DeserializeOwned>(self) -> Result<T> {
+        let value = toml::Value::Table(self.table.clone());
+        value.try_into().map_err(|error: toml::de::Error| self.fault(error.message().trim().replace('\n', " ")))
+    }
+
+    /// The same as a table, defaults filled in.
+    ///
+    /// # Errors
+    /// As [`ModelSettings::read`].
+    pub fn filled<T: DeserializeOwned + Serialize>(self) -> Result<toml::Table> {
+        toml::Table::try_from(self.read::<T>()?).map_err(|error| self.fault(error.to_string()))
+    }
+
+    fn fault(self, problem: String) -> ModelError {
+        ModelError::Settings { model: self.model, problem }
+    }
 }

@@ -25,7 +25,7 @@ pub mod weights;
 mod zoo;
 
 pub use batch::{Batch, Negatives, Phrases, QueryBatch, Targets, VideoBatch};
-pub use card::{Family, FullSize, ModelCard, Supervision, Task, fill_settings, read_settings};
+pub use card::{Family, FullSize, ModelCard, ModelSettings, Supervision, Task};
 pub use error::{ModelError, Result};
 pub use joint::{ClipLabels, ClipPairs, ClipStretch, JointTargets, JointTruth, RatedClip};
 pub use layers::{Bert, BertFamily, BertSize, EndClip, TokenVectors, WordTable, real_steps};

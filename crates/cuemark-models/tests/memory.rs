@@ -42,7 +42,7 @@ fn answering_more_queries_takes_no_more_memory() {
         settings.remove("name");
         let verbs = normal(&mut Rng::new(3), &[20, WORDS]).unwrap();
         let given = Given { verbs: Some(verbs), ..Given::widths(VISUAL, WORDS, VOCABULARY) };
-        let model = (card.build)(&settings, &given, Params::seeded(1, &Device::Cpu).builder()).unwrap();
+        let model = card.build(&settings, &given, Params::seeded(1, &Device::Cpu).builder()).unwrap();
         let input = model.input();
         let mut looks = Vec::new();
         for query in 0..QUERIES * LOOKS {

@@ -52,7 +52,7 @@ impl Trained {
         let brought = Brought::of(&parts, &Params::loaded(own.clone(), device), Vectors::Params)?;
         let card = registry::find(&run.model)?;
         let counted = Params::counted();
-        let input = (card.build)(&run.settings, &brought.given, counted.builder())?.input();
+        let input = card.build(&run.settings, &brought.given, counted.builder())?.input();
         let others = run.data.words.is_some() || run.data.queries.is_some() || run.data.query_features.is_some();
         if text.is_none() && !others && input.text == Text::Words {
             return Err(TrainError::Setting {
@@ -70,7 +70,7 @@ impl Trained {
         }
         if !fit.allowed.is_empty() {
             let drawn = Params::seeded(run.train.seed, device);
-            (card.build)(&run.settings, &brought.given, drawn.builder())?;
+            card.build(&run.settings, &brought.given, drawn.builder())?;
             in_front(text.as_ref(), &input, &drawn)?;
             let absent = drawn.vars().into_iter().filter(|(name, _)| !tensors.contains_key(name)).collect::<Vec<_>>();
             tensors.extend(absent.into_iter().map(|(name, var)| (name, var.as_tensor().clone())));

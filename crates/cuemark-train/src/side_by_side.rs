@@ -48,7 +48,7 @@ fn slowfast_stands_before_clip_and_each_is_normalised_by_itself() {
         let here = Override { key: "data.features".into(), value: store.to_string(), origin: "test".into() };
         let run = RunFile::read(Utf8Path::new(&path), &[here]).unwrap();
         let given = Given::widths(SLOWFAST.1 + CLIP.1, CLIP.1, 0);
-        let network = (registry::find(model).unwrap().build)(&run.settings, &given, Params::counted().builder());
+        let network = registry::find(model).unwrap().build(&run.settings, &given, Params::counted().builder());
         let footage = Footage::open(&run.data, Durations::default()).unwrap().prepared(&network.unwrap().input());
         let seen = footage.whole(&video).unwrap();
         assert_eq!((seen.visual.rows(), seen.visual.width()), (CLIPS, 2816), "{model}");

@@ -197,7 +197,7 @@ impl Trained {
         };
         let Brought { words, queries, given } = Brought::of(&parts, &params, vectors)?;
         let Parts { run, vocabulary, verbs, widths, text } = parts;
-        let model = (card.build)(&run.settings, &given, params.builder())?;
+        let model = card.build(&run.settings, &given, params.builder())?;
         let input = model.input();
         if input.parses && text.is_some() {
             let problem = format!("`{}` reads parses, whose words are not the tokens of `data.text`", run.model);

@@ -106,7 +106,7 @@ fn every_run_file_reads_and_its_model_builds() {
         assert_eq!(path.parent().unwrap().file_name(), Some(run.model.as_str()), "{path}");
         let card = registry::find(&run.model).unwrap();
         let params = Params::counted();
-        (card.build)(&run.settings, &given(&run), params.builder()).unwrap_or_else(|error| panic!("{path}: {error}"));
+        card.build(&run.settings, &given(&run), params.builder()).unwrap_or_else(|error| panic!("{path}: {error}"));
         assert!(params.count() > 0, "{path}");
     }
 }
@@ -124,7 +124,7 @@ fn answers_a_batch(path: &Utf8Path, settings: impl Fn(&ModelCard, &RunFile) -> t
     let params = Params::seeded(1, &Device::Cpu);
     let card = registry::find(&run.model).unwrap();
     let model =
-        (card.build)(&settings(card, &run), &own, params.builder()).unwrap_or_else(|error| panic!("{path}: {error}"));
+        card.build(&settings(card, &run), &own, params.builder()).unwrap_or_else(|error| panic!("{path}: {error}"));
     let input = model.input();
     assert!(input.text == Text::Tokens || !matches!(own.tokens, TokenVectors::Published(_)), "{path}");
     let batch = draw::Draw { input: &input, given: &own, size: 2, per_video: 1 }.batch(1).unwrap();
@@ -146,7 +146,7 @@ fn network(run: &RunFile) -> String {
 
 fn parameters(run: &RunFile) -> usize {
     let params = Params::counted();
-    (registry::find(&run.model).unwrap().build)(&run.settings, &given(run), params.builder()).unwrap();
+    registry::find(&run.model).unwrap().build(&run.settings, &given(run), params.builder()).unwrap();
     params.count()
 }
 
@@ -193,7 +193,7 @@ const NARROWER: i64 = 8;
 
 /// All settings of a run, its inner widths divided.
 fn narrow(card: &ModelCard, run: &RunFile) -> toml::Table {
-    let mut settings = (card.settings)(&run.settings).unwrap();
+    let mut settings = card.settings(&run.settings).unwrap();
     divide(&mut settings);
     settings
 }

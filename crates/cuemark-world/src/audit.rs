@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 use cuemark_core::{NormSpan, Prediction, Rng, RowPolicy, Split, Truth};
 use cuemark_formats::json::Document;
-use cuemark_formats::{Source, cuemark_jsonl, world_folder};
+use cuemark_formats::{Source, read_truth, world_folder};
 use serde::{Deserialize, Serialize};
 
 use crate::make::WorldReport;
@@ -67,7 +67,7 @@ pub struct OracleGap {
 pub fn audit(world: &Utf8Path) -> Result<AuditReport> {
     let manifest: WorldReport = Document::read(&Source::new(world.join(layout::MANIFEST)))?.root().decode()?;
     let log = WorldLog::open(world)?;
-    let read = |path| cuemark_jsonl::read_truth(&Source::new(path), RowPolicy::Keep);
+    let read = |path| read_truth(&Source::new(path), RowPolicy::Keep);
     let splits = SPLITS.iter().map(|name| read(world_folder::split(world, name))).collect::<Result<Vec<_>, _>>()?;
     let [train, _, iid, ood] = splits.as_slice() else { unreachable!("four splits were read") };
 

@@ -6,7 +6,7 @@ use camino::Utf8Path;
 use cuemark_core::{Advice, ClipLen, Progress, QueryId, Rng, Truth, VideoId};
 use cuemark_features::sight::{self, ClipView, Picture, Strength};
 use cuemark_features::{Features, Recipe, StoreWriter, VISUAL, VideoFeatures};
-use cuemark_formats::{Overwrite, ReadError, Source, WholeFile, cuemark_jsonl, world_folder};
+use cuemark_formats::{Overwrite, ReadError, Source, WholeFile, world_folder, write_truth};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -191,7 +191,7 @@ fn write_texts(options: &WorldOptions, out: &Utf8Path, splits: &[SplitFilms; 4])
 
 fn write_truths(path: &Utf8Path, truths: &[Truth]) -> Result<()> {
     let mut file = WholeFile::create(path, Overwrite::Force)?;
-    cuemark_jsonl::write_truth(truths, &mut file)?;
+    write_truth(truths, &mut file)?;
     Ok(file.finish()?)
 }
 

@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 use cuemark_core::{Extra, Prediction, Predictions, QueryPredictions, RowPolicy, Truth};
-use cuemark_formats::{Source, cuemark_jsonl, world_folder};
+use cuemark_formats::{Source, read_truth, world_folder};
 
 use crate::{Result, WorldLog, raters, relevance};
 
@@ -15,7 +15,7 @@ const LISTED: usize = 100;
 /// When the split or the log cannot be read.
 pub fn oracle(world: &Utf8Path, split: &str) -> Result<Predictions> {
     let log = WorldLog::open(world)?;
-    let split = cuemark_jsonl::read_truth(&Source::new(world_folder::split(world, split)), RowPolicy::Keep)?;
+    let split = read_truth(&Source::new(world_folder::split(world, split)), RowPolicy::Keep)?;
     answer(&log, &split.queries)
 }
 

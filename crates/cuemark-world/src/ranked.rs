@@ -13,7 +13,7 @@ use cuemark_core::{
 };
 use cuemark_formats::json::Document;
 use cuemark_formats::{
-    Overwrite, PredictionFormat, ReadError, Source, WholeFile, cuemark_jsonl, world_folder, write_predictions,
+    Overwrite, PredictionFormat, ReadError, Source, WholeFile, read_truth, world_folder, write_predictions, write_truth,
 };
 use cuemark_text::similarity::{Tfidf, top_k};
 use serde::{Deserialize, Serialize};
@@ -71,9 +71,7 @@ pub fn write_ranked(world: &Utf8Path, out: &Utf8Path, overwrite: Overwrite) -> R
     let log = WorldLog::open(world)?;
     let mut captions: Vec<Truth> = Vec::new();
     for split in SPLITS {
-        captions.extend(
-            cuemark_jsonl::read_truth(&Source::new(world_folder::split(world, split)), RowPolicy::Keep)?.queries,
-        );
+        captions.extend(read_truth(&Source::new(world_folder::split(world, split)), RowPolicy::Keep)?.queries);
     }
     let mut rng = Rng::stream(seed, "ranked");
     let mut blurred = captions
@@ -108,7 +106,7 @@ pub fn write_ranked(world: &Utf8Path, out: &Utf8Path, overwrite: Overwrite) -> R
         [("captions", captions.clone()), ("train", train.clone()), ("val", searched(val)), ("test", searched(test))]
     {
         let mut file = WholeFile::create(out.join(format!("{name}.jsonl")), Overwrite::Force)?;
-        cuemark_jsonl::write_truth(&truths, &mut file)?;
+        write_truth(&truths, &mut file)?;
         file.finish()?;
     }
     let perfect = test.iter().map(|(one, _)| perfect_reader(one, &moments, &log, seed)).collect::<Result<Vec<_>>>()?;
@@ -215,9 +213,8 @@ mod tests {
         let options = WorldOptions { videos: 150, strengths: vec![Strength::Weak], ..WorldOptions::default() };
         make(&options, &world, &Progress::new()).unwrap();
         let report = write_ranked(&world, &out, Overwrite::Never).unwrap();
-        let read = |name: &str| {
-            cuemark_jsonl::read_truth(&Source::new(out.join(format!("{name}.jsonl"))), RowPolicy::Keep).unwrap().queries
-        };
+        let read =
+            |name: &str| read_truth(&Source::new(out.join(format!("{name}.jsonl"))), RowPolicy::Keep).unwrap().queries;
         let (captions, train, val, test) = (read("captions"), read("train"), read("val"), read("test"));
         assert_eq!((captions.len(), val.len(), test.len()), (450, 45, 45));
         assert_eq!((report.train, report.films), (train.len(), 150));

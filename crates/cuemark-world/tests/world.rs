@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Progress, RowPolicy, Truth};
 use cuemark_features::FeatureStore;
-use cuemark_formats::{Overwrite, Source, cuemark_jsonl};
+use cuemark_formats::{Overwrite, Source, read_truth, write_truth};
 use cuemark_text::{ParseFile, ParseProvider};
 use cuemark_world::{
     AuditFigure, Reels, SPLITS, WorldLog, WorldOptions, audit, grade_agreement, grade_candidates, make, oracle,
@@ -48,7 +48,7 @@ fn files(folder: &Utf8Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn truths(path: Utf8PathBuf) -> Vec<Truth> {
-    cuemark_jsonl::read_truth(&Source::new(path), RowPolicy::Error).unwrap().queries
+    read_truth(&Source::new(path), RowPolicy::Error).unwrap().queries
 }
 
 fn split(world: &Utf8Path, name: &str) -> Vec<Truth> {
@@ -220,7 +220,7 @@ fn a_spoiled_world_is_found_out() {
     moment.span = cuemark_core::Span::new(moment.span.start() + 0.5, moment.span.end() + 0.5).unwrap();
     spoiled.pop();
     let mut file = cuemark_formats::WholeFile::create(&path, Overwrite::Force).unwrap();
-    cuemark_jsonl::write_truth(&spoiled, &mut file).unwrap();
+    write_truth(&spoiled, &mut file).unwrap();
     file.finish().unwrap();
     let faults = audit(&world).unwrap().faults;
     assert_eq!(faults.len(), 2, "{faults:?}");

@@ -204,11 +204,11 @@ impl Convert {
                         "cuemark"
                     }
                     Target::Layout(PredictionFormat::Csv) => {
-                        cuemark_formats::csv::write_truth(&truths, out)?;
+                        cuemark_formats::write_truth_csv(&truths, out)?;
                         "csv"
                     }
                     Target::Layout(PredictionFormat::Trec) => {
-                        cuemark_formats::trec::write_qrels(&truths, out)?;
+                        cuemark_formats::write_qrels(&truths, out)?;
                         "trec"
                     }
                     Target::Layout(other) => {

@@ -97,7 +97,7 @@ impl CorpusGuess {
 #[cfg(test)]
 mod tests {
     use cuemark_core::{Query, Video};
-    use cuemark_formats::{Overwrite, WholeFile, cuemark_jsonl};
+    use cuemark_formats::{Overwrite, WholeFile, write_truth};
 
     use super::*;
 
@@ -112,7 +112,7 @@ mod tests {
         let captions =
             [caption("0", "a star jumps"), caption("1", "a ball rolls"), caption("2", "the ball rolls left")];
         let mut file = WholeFile::create(folder.join("captions.jsonl"), Overwrite::Never).unwrap();
-        cuemark_jsonl::write_truth(&captions, &mut file).unwrap();
+        write_truth(&captions, &mut file).unwrap();
         file.finish().unwrap();
         let asked = [Truth::bare(Query { id: "q".into(), text: "a ball rolls".to_owned() })];
         let of = |guess: CorpusGuess| {

@@ -16,6 +16,6 @@
 mod predictions;
 mod truth;
 
-pub use predictions::{read_predictions, write_predictions};
+pub(crate) use predictions::{read_predictions, write_predictions};
 pub(crate) use truth::VideoList;
 pub use truth::{read_truth, write_truth};

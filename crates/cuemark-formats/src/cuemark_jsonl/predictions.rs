@@ -27,7 +27,7 @@ use crate::{Result, Source, WholeFile};
 ///
 /// # Errors
 /// The first line that is no prediction, or that repeats the query (and task) of an earlier one.
-pub fn read_predictions(source: &Source) -> Result<Predictions> {
+pub(crate) fn read_predictions(source: &Source) -> Result<Predictions> {
     let mut lists: Vec<(Seen, TaskPredictions)> = Vec::new();
     let rows = records::read(source, decode, |line, (task, query)| {
         let (seen, list) = list_of(&mut lists, task);
@@ -45,7 +45,7 @@ pub fn read_predictions(source: &Source) -> Result<Predictions> {
 ///
 /// # Errors
 /// When a score is not finite or the file cannot be written.
-pub fn write_predictions(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
+pub(crate) fn write_predictions(predictions: &Predictions, out: &mut WholeFile) -> Result<()> {
     for list in &predictions.tasks {
         for query in &list.queries {
             out.put_json(&Line { task: list.task, query })?;

@@ -146,7 +146,7 @@ fn measure(size: Size, device: &str, steps: usize, batch: usize) -> Result<Value
     let verbs = if words > 0 { Some(normal(&mut Rng::new(3), &[VERBS, words])?.to_device(&device)?) } else { None };
     let given = Given { subtitle, verbs, ..Given::widths(visual, words, VOCABULARY) };
     let params = Params::seeded(1, &device);
-    let model = (size.card.build)(&settings, &given, params.builder())?;
+    let model = size.card.build(&settings, &given, params.builder())?;
     let input = model.input();
     let draw =
         |size: usize, per_video: usize, seed: u64| Draw { input: &input, given: &given, size, per_video }.batch(seed);

@@ -92,7 +92,7 @@ impl Sizes {
     /// When the settings do not build.
     pub fn shapes(&self, card: &ModelCard) -> Result<Shapes> {
         let params = cuemark_tensor::Params::counted();
-        (card.build)(&self.settings, &self.given, params.builder())?;
+        card.build(&self.settings, &self.given, params.builder())?;
         Ok(params.shapes())
     }
 
@@ -106,7 +106,7 @@ impl Sizes {
         for size in card.full_sizes {
             let settings = size.settings.parse::<toml::Table>().unwrap_or_default();
             let start = Self {
-                settings: (card.settings)(&settings)?,
+                settings: card.settings(&settings)?,
                 given: Given::widths(size.visual, size.words, crate::card::BERT_VOCABULARY),
             };
             let knobs = start.knobs();
@@ -293,7 +293,7 @@ mod tests {
         // Other widths and another number of layers than published.
         let card = find("qd-detr").unwrap();
         let settings = "encoder_layers = 3\nproposals = 7\n[network]\nhidden = 64".parse().unwrap();
-        let told = Sizes { settings: (card.settings)(&settings).unwrap(), given: Given::widths(100, 40, 0) };
+        let told = Sizes { settings: card.settings(&settings).unwrap(), given: Given::widths(100, 40, 0) };
         let found = Sizes::of_file(card, &told.shapes(card).unwrap()).unwrap();
         let fit = Fit::of(&found.shapes(card).unwrap(), &told.shapes(card).unwrap(), &[]);
         assert!(fit.is_whole(), "{:?} {:?} {:?}", fit.missing, fit.extra, fit.misshaped);
@@ -305,7 +305,7 @@ mod tests {
     fn every_method_finds_its_own_sizes() {
         for card in MODELS.iter().filter(|card| !card.full_sizes.is_empty()) {
             let size = &card.full_sizes[0];
-            let settings = (card.settings)(&size.settings.parse().unwrap()).unwrap();
+            let settings = card.settings(&size.settings.parse().unwrap()).unwrap();
             let given = Given::widths(size.visual + 6, size.words, crate::card::BERT_VOCABULARY);
             let Ok(wanted) = (Sizes { settings, given }).shapes(card) else { continue };
             let found = Sizes::of_file(card, &wanted).unwrap();

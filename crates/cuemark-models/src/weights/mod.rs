@@ -95,7 +95,7 @@ pub fn strict(
     device: &Device,
 ) -> Result<Box<dyn Model>> {
     let params = Params::loaded(tensors, device);
-    let model = (card.build)(settings, given, params.builder())?;
+    let model = card.build(settings, given, params.builder())?;
     let twice = |name: &String| name.strip_prefix(AGAIN).is_some_and(|name| params.var(name).is_some());
     match params.unused().into_iter().find(|name| !twice(name)) {
         None => Ok(model),
@@ -126,7 +126,7 @@ mod tests {
         if model == "cg-detr" {
             settings.insert("text_heads".to_owned(), 2.into());
         }
-        (find(model).unwrap().build)(&settings, &Given::widths(3, 4, 0), params.builder()).unwrap();
+        find(model).unwrap().build(&settings, &Given::widths(3, 4, 0), params.builder()).unwrap();
         let named = |(name, var): (String, cuemark_tensor::Var)| (format!("module.{name}"), var.as_tensor().clone());
         let mut tensors: HashMap<String, Tensor> = params.vars().into_iter().map(named).collect();
         change(&mut tensors);

@@ -16,10 +16,7 @@ use super::ctrl::{Aligned, WindowRules, no_loss, normal_linear, sentences, step_
 use crate::check::{Fixture, Trace};
 use crate::layers::Linear;
 use crate::layers::window_means;
-use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
-    read_settings,
-};
+use crate::{Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
 
 /// What registers the model.
 pub static CARD: ModelCard = ModelCard {
@@ -48,8 +45,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Acrn::new(&read_settings("acrn", table)?, given, vb)?)),
-    settings: |table| fill_settings::<AcrnConfig>("acrn", table),
+    build: |settings, given, vb| Ok(Box::new(Acrn::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<AcrnConfig>(),
     check,
 };
 

@@ -21,7 +21,7 @@ use crate::layers::{
 };
 use crate::{
     Answer, Batch, BiEncoder, Code, Corpus, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Moments,
-    Proposal, QueryBatch, Result, Supervision, Task, Text, VideoBatch, fill_settings, read_settings,
+    Proposal, QueryBatch, Result, Supervision, Task, Text, VideoBatch,
 };
 
 /// What registers the model.
@@ -45,8 +45,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Bet::new(&read_settings("bet", table)?, given, vb)?)),
-    settings: |table| fill_settings::<BetConfig>("bet", table),
+    build: |settings, given, vb| Ok(Box::new(Bet::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<BetConfig>(),
     check,
 };
 

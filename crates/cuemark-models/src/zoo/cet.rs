@@ -20,7 +20,7 @@ use crate::layers::{
 };
 use crate::{
     Answer, Batch, Code, Corpus, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Proposal, QueryBatch,
-    Result, Supervision, Task, Text, VideoBatch, fill_settings, read_settings, suppress,
+    Result, Supervision, Task, Text, VideoBatch, suppress,
 };
 
 /// What registers the model.
@@ -44,8 +44,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Cet::new(&read_settings("cet", table)?, given, vb)?)),
-    settings: |table| fill_settings::<CetConfig>("cet", table),
+    build: |settings, given, vb| Ok(Box::new(Cet::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<CetConfig>(),
     check,
 };
 

@@ -17,10 +17,7 @@ use crate::layers::{
     AnchorForward, AnchorInputs, AnchorLayers, AnchorQuery, AnchorRules, AnchorSettings, FrameSettings, Linear, Movers,
     Recurrent, Ways, linear_no_bias,
 };
-use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
-    read_settings,
-};
+use crate::{Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
 
 /// What registers the model.
 pub static CARD: ModelCard = ModelCard {
@@ -55,8 +52,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Cmin::new(&read_settings("cmin", table)?, given, vb)?)),
-    settings: |table| fill_settings::<CminConfig>("cmin", table),
+    build: |settings, given, vb| Ok(Box::new(Cmin::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<CminConfig>(),
     check,
 };
 

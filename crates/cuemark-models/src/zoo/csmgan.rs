@@ -17,10 +17,7 @@ use crate::layers::{
     AnchorForward, AnchorInputs, AnchorLayers, AnchorQuery, AnchorRules, AnchorSettings, Conv1d, FrameSettings, Linear,
     Movers, PaddedWords, Positives, Recurrent, Running, Steps, Ways, linear, linear_no_bias,
 };
-use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
-    read_settings,
-};
+use crate::{Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
 
 /// What registers the model.
 pub static CARD: ModelCard = ModelCard {
@@ -58,8 +55,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Csmgan::new(&read_settings("csmgan", table)?, given, vb)?)),
-    settings: |table| fill_settings::<CsmganConfig>("csmgan", table),
+    build: |settings, given, vb| Ok(Box::new(Csmgan::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<CsmganConfig>(),
     check,
 };
 

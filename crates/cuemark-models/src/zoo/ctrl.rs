@@ -19,7 +19,7 @@ use crate::layers::Linear;
 use crate::layers::sliding_windows;
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, QueryBatch, Result, Supervision, Task,
-    VideoBatch, fill_settings, read_settings,
+    VideoBatch,
 };
 
 /// What registers the model.
@@ -49,8 +49,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Ctrl::new(&read_settings("ctrl", table)?, given, vb)?)),
-    settings: |table| fill_settings::<CtrlConfig>("ctrl", table),
+    build: |settings, given, vb| Ok(Box::new(Ctrl::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<CtrlConfig>(),
     check,
 };
 

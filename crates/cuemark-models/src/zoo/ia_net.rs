@@ -18,7 +18,6 @@ use crate::layers::{
 };
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision, Task,
-    fill_settings, read_settings,
 };
 
 /// What registers the model.
@@ -57,8 +56,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(IaNet::new(&read_settings("ia-net", table)?, given, vb)?)),
-    settings: |table| fill_settings::<IaNetConfig>("ia-net", table),
+    build: |settings, given, vb| Ok(Box::new(IaNet::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<IaNetConfig>(),
     check,
 };
 

@@ -20,10 +20,7 @@ use super::lgi::{
 };
 use crate::check::{Fixture, Trace};
 use crate::layers::{Linear, Pair, QueryWords, WordSource, final_states, linear};
-use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
-    read_settings,
-};
+use crate::{Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
 
 /// What registers the model.
 pub static CARD: ModelCard = ModelCard {
@@ -42,8 +39,8 @@ pub static CARD: ModelCard = ModelCard {
         words: 300,
         millions: Some(16.0),
     }],
-    build: |table, given, vb| Ok(Box::new(Plrn::new(&read_settings("plrn", table)?, given, vb)?)),
-    settings: |table| fill_settings::<PlrnConfig>("plrn", table),
+    build: |settings, given, vb| Ok(Box::new(Plrn::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<PlrnConfig>(),
     check,
 };
 

@@ -17,10 +17,7 @@ use crate::layers::{
     last_step, linear, pointwise,
 };
 use crate::losses::ScaledIou;
-use crate::{
-    Batch, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task,
-    fill_settings, read_settings,
-};
+use crate::{Batch, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
 
 /// What registers the model.
 pub static CARD: ModelCard = ModelCard {
@@ -56,8 +53,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: Some(60.9),
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Tan2d::new(&read_settings("2d-tan", table)?, given, vb)?)),
-    settings: |table| fill_settings::<Tan2dConfig>("2d-tan", table),
+    build: |settings, given, vb| Ok(Box::new(Tan2d::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<Tan2dConfig>(),
     check,
 };
 

@@ -19,7 +19,6 @@ use crate::check::{Fixture, Trace};
 use crate::layers::{Linear, Recurrent, Ways, last_step, real_steps, xavier};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, VideoBatch,
-    fill_settings, read_settings,
 };
 
 /// What registers the model.
@@ -33,8 +32,8 @@ pub static CARD: ModelCard = ModelCard {
     bi_encoder: false,
     idea: "a joint space learnt from pairs; the attention of the sentence to sliding windows ranks them",
     full_sizes: &[FullSize { dataset: "charades-sta", settings: "", visual: 4096, words: 300, millions: None }],
-    build: |table, given, vb| Ok(Box::new(Tga::new(&read_settings("tga", table)?, given, vb)?)),
-    settings: |table| fill_settings::<TgaConfig>("tga", table),
+    build: |settings, given, vb| Ok(Box::new(Tga::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<TgaConfig>(),
     check,
 };
 

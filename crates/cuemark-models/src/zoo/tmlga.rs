@@ -17,10 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{Linear, Recurrent, Running, Ways, clip_span, linear, rank_boundaries, real_steps};
-use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
-    read_settings,
-};
+use crate::{Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
 
 /// What registers the model.
 pub static CARD: ModelCard = ModelCard {
@@ -45,8 +42,8 @@ pub static CARD: ModelCard = ModelCard {
         },
         FullSize { dataset: "tacos", settings: "", visual: 1024, words: 300, millions: Some(4.0) },
     ],
-    build: |table, given, vb| Ok(Box::new(Tmlga::new(&read_settings("tmlga", table)?, given, vb)?)),
-    settings: |table| fill_settings::<TmlgaConfig>("tmlga", table),
+    build: |settings, given, vb| Ok(Box::new(Tmlga::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<TmlgaConfig>(),
     check,
 };
 

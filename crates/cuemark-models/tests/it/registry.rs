@@ -48,7 +48,7 @@ fn spans_are_asked_for_by_methods_that_learn_from_them_and_by_no_other() {
         let size = card.full_sizes[0];
         let verbs = Tensor::zeros((80, size.words), DType::F32, &Device::Cpu).unwrap();
         let given = Given { verbs: Some(verbs), ..Given::widths(size.visual, size.words, 1000) };
-        let model = (card.build)(&settings, &given, Params::counted().builder()).unwrap();
+        let model = card.build(&settings, &given, Params::counted().builder()).unwrap();
         assert_eq!(model.input().spans, card.supervision == Supervision::Full, "{}", card.name);
     }
 }
@@ -83,7 +83,7 @@ fn a_setting_that_does_not_exist_is_named() {
     for card in MODELS {
         let mut settings: toml::Table = card.full_sizes[0].settings.parse().unwrap();
         settings.insert("bogus".to_owned(), 1.into());
-        let error = (card.settings)(&settings).unwrap_err().to_string();
+        let error = card.settings(&settings).unwrap_err().to_string();
         assert!(error.contains("bogus") && error.contains(card.name), "{error}");
     }
 }

@@ -45,7 +45,7 @@ fn loss(fixture: &Fixture, settings: &str, given: &Given, batch: &Batch) -> Loss
 fn loss_of(model: &str, fixture: &Fixture, settings: &str, given: &Given, batch: &Batch) -> Loss {
     let params = Params::loaded(fixture.parameters(), &Device::Cpu);
     let card = registry::find(model).unwrap();
-    let model = (card.build)(&settings.parse().unwrap(), given, params.builder()).unwrap();
+    let model = card.build(&settings.parse().unwrap(), given, params.builder()).unwrap();
     model.loss(batch, &Pass::answering()).unwrap()
 }
 

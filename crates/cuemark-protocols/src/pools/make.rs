@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 use cuemark_core::{GradedMoment, Rng, Truth};
-use cuemark_formats::{Overwrite, cuemark_jsonl};
+use cuemark_formats::{Overwrite, write_truth};
 use cuemark_text::similarity::{Result as Compared, Similarity};
 use serde::Serialize;
 
@@ -79,7 +79,7 @@ impl Pools {
         Manifest::new("multi-video-pool", 1, self.settings, &self.report).with_seed(self.settings.seed).write_with(
             out,
             overwrite,
-            |file| Ok(cuemark_jsonl::write_truth(&self.truths, file)?),
+            |file| Ok(write_truth(&self.truths, file)?),
         )
     }
 }

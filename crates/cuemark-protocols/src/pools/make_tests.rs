@@ -140,7 +140,7 @@ fn pools_are_written_with_their_manifest_and_read_back() {
     let pools = pools(settings(6, 5, 1));
     pools.write(&out, Overwrite::Never).unwrap();
     let source = cuemark_formats::Source::new(out.clone());
-    let read = cuemark_jsonl::read_truth(&source, cuemark_core::RowPolicy::Error).unwrap();
+    let read = cuemark_formats::read_truth(&source, cuemark_core::RowPolicy::Error).unwrap();
     assert_eq!(read.queries, pools.truths);
     let manifest: serde_json::Value =
         serde_json::from_slice(&std::fs::read(folder.path().join("pools.manifest.json")).unwrap()).unwrap();

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use camino::Utf8Path;
 use cuemark_core::{GradedMoment, QueryId, Truth};
-use cuemark_formats::{Overwrite, cuemark_jsonl};
+use cuemark_formats::{Overwrite, write_truth};
 use cuemark_text::similarity::{Similarity, top_k};
 use serde::Serialize;
 use serde_json::json;
@@ -112,7 +112,7 @@ impl PseudoTrain {
         let settings = json!({ "top": self.top });
         let outcome = json!({ "provider": self.provider, "queries": self.truths.len(), "removed": self.removed });
         Manifest::new("rank-pseudo-train", 1, settings, outcome)
-            .write_with(out, overwrite, |file| Ok(cuemark_jsonl::write_truth(&self.truths, file)?))
+            .write_with(out, overwrite, |file| Ok(write_truth(&self.truths, file)?))
     }
 }
 
@@ -120,7 +120,7 @@ impl PseudoTrain {
 mod tests {
     use super::*;
     use cuemark_core::{Query, RowPolicy, Span, Video};
-    use cuemark_formats::Source;
+    use cuemark_formats::{Source, read_truth};
     use cuemark_text::similarity::Tfidf;
 
     fn described(id: &str, text: &str) -> Truth {
@@ -157,7 +157,7 @@ mod tests {
         cut.write(&out, Overwrite::Never).unwrap();
         let text = std::fs::read_to_string(&out).unwrap();
         assert_eq!(text.matches("\"similarity\":").count(), 8);
-        let read = cuemark_jsonl::read_truth(&Source::new(out), RowPolicy::Error).unwrap();
+        let read = read_truth(&Source::new(out), RowPolicy::Error).unwrap();
         assert!(read.queries.iter().all(|truth| truth.moments.len() == 2));
         assert!(folder.path().join("train_top2.manifest.json").is_file());
     }

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Progress, RowPolicy, Split};
-use cuemark_formats::{Overwrite, ReadError, Source, WholeFile, cuemark_jsonl};
+use cuemark_formats::{Overwrite, ReadError, Source, WholeFile, read_truth, write_truth};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -106,7 +106,7 @@ pub fn write_folder(
     let inside = Utf8Path::from_path(draft.path()).map_or_else(|| parent.to_owned(), |path| path.join("new"));
     for split in &made.splits {
         let mut file = WholeFile::create(inside.join(format!("{}.jsonl", split.name)), Overwrite::Never)?;
-        cuemark_jsonl::write_truth(&split.queries, &mut file)?;
+        write_truth(&split.queries, &mut file)?;
         file.finish()?;
     }
     let mut file = WholeFile::create(inside.join("manifest.json"), Overwrite::Never)?;
@@ -141,7 +141,7 @@ pub fn read_folder(folder: &Utf8Path, progress: &Progress) -> Result<Vec<Split>>
     let sources = SPLIT_NAMES.iter().filter_map(|name| Source::find(folder, &format!("{name}.jsonl")));
     let sources: Vec<Source> = sources.map(|source| source.watched(progress)).collect();
     progress.announce(sources.iter().filter_map(Source::size).sum::<u64>() as usize);
-    let splits = sources.iter().map(|source| cuemark_jsonl::read_truth(source, RowPolicy::Keep));
+    let splits = sources.iter().map(|source| read_truth(source, RowPolicy::Keep));
     let splits = splits.collect::<Result<Vec<Split>, ReadError>>()?;
     if splits.is_empty() {
         let names: Vec<String> = SPLIT_NAMES.iter().map(|name| format!("{name}.jsonl")).collect();

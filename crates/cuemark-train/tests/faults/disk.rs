@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::Rng;
-use cuemark_formats::files::{Files, OpenFile, RealFiles};
+use cuemark_formats::{Files, OpenFile, RealFiles};
 
 /// What happens at the n-th operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -166,7 +166,11 @@ impl Asking {
 }
 
 fn among(setting: &'static str, number: usize, most: usize) -> Result<usize> {
-    let wrong = || Error::setting(setting, format!("{number} is not in 1 to {most}"));
+    let wrong = || {
+        let (bound, nearest) = if number == 0 { ("least", 1) } else { ("most", most) };
+        Error::setting(setting, format!("{number} is not in 1 to {most}"))
+            .advise(Advice::say(format!("pass at {bound} ")).set_to(setting, nearest.to_string()))
+    };
     (1..=most).contains(&number).then_some(number).ok_or_else(wrong)
 }
 

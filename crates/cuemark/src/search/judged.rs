@@ -292,7 +292,7 @@ impl Judgements {
 #[cfg(test)]
 mod tests {
     use cuemark_core::RowPolicy;
-    use cuemark_formats::{Source, cuemark_jsonl};
+    use cuemark_formats::{Source, read_truth};
 
     use super::*;
 
@@ -335,7 +335,7 @@ mod tests {
         {
             file.add(&said("two\nlines \"quoted\"", start, verdict)).unwrap();
         }
-        let read = cuemark_jsonl::read_truth(&Source::new(file.path()), RowPolicy::Error).unwrap();
+        let read = read_truth(&Source::new(file.path()), RowPolicy::Error).unwrap();
         let grades: Vec<Option<f64>> =
             read.queries.iter().map(|truth| truth.moments.first()?.relevance.map(Relevance::value)).collect();
         assert_eq!(grades, [Some(0.0), Some(4.0), None]);
@@ -387,6 +387,6 @@ mod tests {
         });
         let read = file.read().unwrap();
         assert_eq!((read.list.len(), read.damaged), (20, 0));
-        assert!(cuemark_jsonl::read_truth(&Source::new(file.path()), RowPolicy::Error).is_ok(), "ids repeat");
+        assert!(read_truth(&Source::new(file.path()), RowPolicy::Error).is_ok(), "ids repeat");
     }
 }

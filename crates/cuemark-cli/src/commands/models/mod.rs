@@ -91,7 +91,7 @@ fn summary(card: &ModelCard) -> anyhow::Result<Value> {
 
 fn show(card: &ModelCard, print: Print) -> anyhow::Result<Outcome> {
     let size = |size: &FullSize| -> anyhow::Result<Value> {
-        let settings = (card.settings)(&size.settings.parse()?)?;
+        let settings = card.settings(&size.settings.parse()?)?;
         Ok(json!({
             "dataset": size.dataset,
             "visual": size.visual,

@@ -24,7 +24,6 @@ use crate::layers::{Pair, QueryWords};
 use crate::losses::smooth_l1;
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision, Task,
-    fill_settings, read_settings,
 };
 
 use blocks::{Attention, BothWays, Dense};
@@ -57,8 +56,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: Some(5.3),
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Ablr::new(&read_settings("ablr", table)?, given, vb)?)),
-    settings: |table| fill_settings::<AblrConfig>("ablr", table),
+    build: |settings, given, vb| Ok(Box::new(Ablr::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<AblrConfig>(),
     check: check::check,
 };
 

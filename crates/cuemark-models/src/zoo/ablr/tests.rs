@@ -6,8 +6,8 @@ use super::*;
 use crate::testing::{TOY, best_overlaps, gap, overfit};
 
 fn config(regression: Regression) -> AblrConfig {
-    let settings = "clips = 8\nhidden = 12\nregression_hidden = 6\ndropout = 0.0".parse().unwrap();
-    AblrConfig { regression, ..read_settings("ablr", &settings).unwrap() }
+    let settings = "clips = 8\nhidden = 12\nregression_hidden = 6\ndropout = 0.0";
+    AblrConfig { regression, ..toml::from_str(settings).unwrap() }
 }
 
 fn net(regression: Regression) -> Ablr {

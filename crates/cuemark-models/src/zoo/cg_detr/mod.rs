@@ -25,7 +25,7 @@ use crate::layers::{LayerNorm, Linear, linear, see_only};
 use crate::losses::SetLayer;
 use crate::{
     Answers, Batch, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result, Supervision,
-    Task, fill_settings, read_settings,
+    Task,
 };
 
 use adaptive::{AdaptiveLayer, Keys};
@@ -43,8 +43,8 @@ pub static CARD: ModelCard = ModelCard {
     idea: "dummy tokens take the attention of clips that the query is not about; the rest is taught where moments and \
            sentences meet",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
-    build: |table, given, vb| Ok(Box::new(CgDetr::new(&read_settings("cg-detr", table)?, given, vb)?)),
-    settings: |table| fill_settings::<CgDetrConfig>("cg-detr", table),
+    build: |settings, given, vb| Ok(Box::new(CgDetr::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<CgDetrConfig>(),
     check: check::check,
 };
 

@@ -22,10 +22,7 @@ use cuemark_tensor::Pass;
 use cuemark_tensor::functional::sigmoid;
 
 use crate::layers::{Guessed, Linear, Sequence, linear, place};
-use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
-    read_settings,
-};
+use crate::{Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
 
 pub use config::CnmConfig;
 use guesses::{Badness, Body, frozen};
@@ -56,8 +53,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Cnm::new(&read_settings("cnm", table)?, given, vb)?)),
-    settings: |table| fill_settings::<CnmConfig>("cnm", table),
+    build: |settings, given, vb| Ok(Box::new(Cnm::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<CnmConfig>(),
     check: check::check,
 };
 

@@ -25,7 +25,7 @@ use crate::layers::{EndClip, InputProjection, NOT_THERE, bert_table, fit_steps};
 use crate::losses::index_entropy;
 use crate::{
     Batch, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision,
-    Targets, Task, VideoBatch, fill_settings, read_settings,
+    Targets, Task, VideoBatch,
 };
 
 use answers::{CHUNK, Logits};
@@ -46,8 +46,8 @@ pub static CARD: ModelCard = ModelCard {
         FullSize { dataset: "tvr", settings: "subtitle = 768", visual: 4352, words: 768, millions: None },
         FullSize { dataset: "tvr-ranking", settings: "subtitle = 768", visual: 4352, words: 768, millions: None },
     ],
-    build: |table, given, vb| Ok(Box::new(Conquer::new(&read_settings("conquer", table)?, given, vb)?)),
-    settings: |table| fill_settings::<ConquerConfig>("conquer", table),
+    build: |settings, given, vb| Ok(Box::new(Conquer::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<ConquerConfig>(),
     check: check::check,
 };
 

@@ -23,10 +23,7 @@ use super::cnm::{even_steps, kept_clips, spans};
 use crate::layers::{
     DualTransformer, Guessed, Linear, MaskedWords, Sequence, TransformerSize, guessing_loss, linear, place,
 };
-use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
-    read_settings,
-};
+use crate::{Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
 
 pub use config::{CplConfig, Ranking};
 
@@ -57,8 +54,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Cpl::new(&read_settings("cpl", table)?, given, vb)?)),
-    settings: |table| fill_settings::<CplConfig>("cpl", table),
+    build: |settings, given, vb| Ok(Box::new(Cpl::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<CplConfig>(),
     check: check::check,
 };
 

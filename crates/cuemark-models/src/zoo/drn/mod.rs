@@ -20,10 +20,7 @@ use cuemark_features::Normalise;
 use cuemark_tensor::Pass;
 
 use crate::layers::{Linear, QueryWords, Steps, linear};
-use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
-    read_settings,
-};
+use crate::{Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
 
 use answers::Scores;
 use blocks::{Block, Head, QueryEncoder, repeated};
@@ -49,8 +46,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: Some(39.2),
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Drn::new(&read_settings("drn", table)?, given, vb)?)),
-    settings: |table| fill_settings::<DrnConfig>("drn", table),
+    build: |settings, given, vb| Ok(Box::new(Drn::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<DrnConfig>(),
     check: check::check,
 };
 

@@ -29,7 +29,7 @@ use crate::losses::{
 };
 use crate::{
     Answers, Batch, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result, Supervision,
-    Task, fill_settings, read_settings,
+    Task,
 };
 
 pub use config::EatrConfig;
@@ -48,8 +48,8 @@ pub static CARD: ModelCard = ModelCard {
     bi_encoder: false,
     idea: "events found in the video itself become the queries of the decoder; a gate lets through what fits the sentence",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
-    build: |table, given, vb| Ok(Box::new(Eatr::new(&read_settings("eatr", table)?, given, vb)?)),
-    settings: |table| fill_settings::<EatrConfig>("eatr", table),
+    build: |settings, given, vb| Ok(Box::new(Eatr::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<EatrConfig>(),
     check: check::check,
 };
 

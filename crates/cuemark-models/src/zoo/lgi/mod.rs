@@ -22,10 +22,7 @@ use cuemark_tensor::functional::softmax;
 
 use crate::layers::{Pair, QueryWords, final_states, linear};
 use crate::losses::smooth_l1;
-use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
-    read_settings,
-};
+use crate::{Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
 
 use blocks::PhraseReader;
 pub(super) use blocks::{
@@ -62,8 +59,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: Some(33.8),
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Lgi::new(&read_settings("lgi", table)?, given, vb)?)),
-    settings: |table| fill_settings::<LgiConfig>("lgi", table),
+    build: |settings, given, vb| Ok(Box::new(Lgi::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<LgiConfig>(),
     check: check::check,
 };
 

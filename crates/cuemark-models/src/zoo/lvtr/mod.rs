@@ -27,7 +27,7 @@ use cuemark_tensor::{DType, Pass};
 use crate::layers::{DecoderLayer, EncoderLayer, LayerNorm, Linear, TransformerSize, linear, see_only};
 use crate::{
     Batch, BatchBy, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, QueryBatch, Result, Supervision,
-    Task, fill_settings, read_settings,
+    Task,
 };
 
 pub use config::{Label, LvtrConfig, Score};
@@ -47,8 +47,8 @@ pub static CARD: ModelCard = ModelCard {
         FullSize { dataset: "activitynet-captions", settings: "", visual: 512, words: 512, millions: Some(7.9) },
         FullSize { dataset: "charades-sta", settings: "", visual: 512, words: 512, millions: Some(7.9) },
     ],
-    build: |table, given, vb| Ok(Box::new(Lvtr::new(&read_settings("lvtr", table)?, given, vb)?)),
-    settings: |table| fill_settings::<LvtrConfig>("lvtr", table),
+    build: |settings, given, vb| Ok(Box::new(Lvtr::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<LvtrConfig>(),
     check: check::check,
 };
 

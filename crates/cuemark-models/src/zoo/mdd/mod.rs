@@ -24,7 +24,7 @@ use super::tcn_dcm::position_code;
 use crate::layers::{Linear, MapStack, MomentMap, Recurrent, Ways, last_step, linear, pointwise};
 use crate::{
     Batch, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision,
-    Task, fill_settings, read_settings,
+    Task,
 };
 
 use branch::{Branch, branch_names};
@@ -58,8 +58,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Mdd::new(&read_settings("mdd", table)?, given, vb)?)),
-    settings: |table| fill_settings::<MddConfig>("mdd", table),
+    build: |settings, given, vb| Ok(Box::new(Mdd::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<MddConfig>(),
     check: check::check,
 };
 

@@ -22,7 +22,7 @@ use cuemark_tensor::map::span_max;
 use crate::layers::{ClipProjection, Conv1d, Linear, MomentMap, Recurrent, Steps, Ways, largest, linear, pointwise};
 use crate::{
     Batch, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision,
-    Task, fill_settings, read_settings,
+    Task,
 };
 
 use blocks::{Block, FeedForward, Plans, pooled};
@@ -78,8 +78,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: Some(5.05),
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Mgpn::new(&read_settings("mgpn", table)?, given, vb)?)),
-    settings: |table| fill_settings::<MgpnConfig>("mgpn", table),
+    build: |settings, given, vb| Ok(Box::new(Mgpn::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<MgpnConfig>(),
     check: check::check,
 };
 

@@ -21,7 +21,7 @@ use crate::layers::{MatchingEncoder, TwoSpaces, cells_of, cosines, one_video_eac
 use crate::losses::Pairs;
 use crate::{
     Batch, BatchBy, BiEncoder, Corpus, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Proposal,
-    QueryBatch, Result, Supervision, Task, Text, VideoBatch, fill_settings, read_settings,
+    QueryBatch, Result, Supervision, Task, Text, VideoBatch,
 };
 
 pub use config::MmnConfig;
@@ -66,8 +66,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Mmn::new(&read_settings("mmn", table)?, given, vb)?)),
-    settings: |table| fill_settings::<MmnConfig>("mmn", table),
+    build: |settings, given, vb| Ok(Box::new(Mmn::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<MmnConfig>(),
     check: check::check,
 };
 

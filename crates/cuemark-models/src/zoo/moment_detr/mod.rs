@@ -22,7 +22,7 @@ use crate::layers::{DecoderLayer, LayerNorm, Linear, TransformerSize, linear};
 use crate::losses::{LabelLoss, SetLayer, SetLosses, margin_loss, set_losses};
 use crate::{
     Answers, Batch, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result, Supervision,
-    Task, fill_settings, read_settings,
+    Task,
 };
 
 use align::Aligner;
@@ -39,8 +39,8 @@ pub static CARD: ModelCard = ModelCard {
     bi_encoder: false,
     idea: "learned proposals decode a set of spans from clips and words that have seen each other; one score per clip",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
-    build: |table, given, vb| Ok(Box::new(MomentDetr::new(&read_settings("moment-detr", table)?, given, vb)?)),
-    settings: |table| fill_settings::<MomentDetrConfig>("moment-detr", table),
+    build: |settings, given, vb| Ok(Box::new(MomentDetr::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<MomentDetrConfig>(),
     check: check::check,
 };
 

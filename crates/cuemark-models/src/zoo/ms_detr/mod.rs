@@ -27,7 +27,7 @@ use cuemark_text::Vocabulary;
 use crate::layers::{DecoderLayer, LayerNorm, Linear, TransformerSize, linear, see_only};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, QueryBatch, Result,
-    Supervision, Task, fill_settings, read_settings,
+    Supervision, Task,
 };
 
 pub use config::{MsDetrConfig, WordHead};
@@ -50,8 +50,8 @@ pub static CARD: ModelCard = ModelCard {
         FullSize { dataset: "charades-sta", settings: "", visual: 1024, words: 300, millions: None },
         FullSize { dataset: "tacos", settings: "", visual: 4096, words: 300, millions: None },
     ],
-    build: |table, given, vb| Ok(Box::new(MsDetr::new(&read_settings("ms-detr", table)?, given, vb)?)),
-    settings: |table| fill_settings::<MsDetrConfig>("ms-detr", table),
+    build: |settings, given, vb| Ok(Box::new(MsDetr::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<MsDetrConfig>(),
     check: check::check,
 };
 

@@ -27,7 +27,7 @@ use crate::layers::{
 };
 use crate::{
     Batch, BatchBy, BiEncoder, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result,
-    Supervision, Task, VideoBatch, fill_settings, read_settings,
+    Supervision, Task, VideoBatch,
 };
 
 pub use config::{MsSlConfig, Ranking};
@@ -47,8 +47,8 @@ pub static CARD: ModelCard = ModelCard {
         FullSize { dataset: "activitynet-captions", settings: "", visual: 1024, words: 1024, millions: None },
         FullSize { dataset: "charades-sta", settings: "clip_share = 0.5", visual: 1024, words: 1024, millions: None },
     ],
-    build: |table, given, vb| Ok(Box::new(MsSl::new(&read_settings("ms-sl", table)?, given, vb)?)),
-    settings: |table| fill_settings::<MsSlConfig>("ms-sl", table),
+    build: |settings, given, vb| Ok(Box::new(MsSl::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<MsSlConfig>(),
     check: check::check,
 };
 

@@ -22,7 +22,7 @@ use crate::layers::{Linear, linear};
 use crate::losses::{LabelLoss, PairedSaliency, SetLayer, SetLosses, set_losses};
 use crate::{
     Answers, Batch, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result, Supervision,
-    Task, fill_settings, read_settings,
+    Task,
 };
 
 pub use config::QdDetrConfig;
@@ -38,8 +38,8 @@ pub static CARD: ModelCard = ModelCard {
     bi_encoder: false,
     idea: "clips depend on the query before anything is detected; mismatched pairs teach what is not salient",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
-    build: |table, given, vb| Ok(Box::new(QdDetr::new(&read_settings("qd-detr", table)?, given, vb)?)),
-    settings: |table| fill_settings::<QdDetrConfig>("qd-detr", table),
+    build: |settings, given, vb| Ok(Box::new(QdDetr::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<QdDetrConfig>(),
     check: check::check,
 };
 

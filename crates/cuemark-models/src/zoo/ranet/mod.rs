@@ -22,7 +22,7 @@ use cuemark_tensor::map::span_max;
 use crate::layers::{ClipProjection, Linear, MapStack, MapSupport, MomentMap, Recurrent, Ways, pointwise};
 use crate::{
     Batch, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision,
-    Task, fill_settings, read_settings,
+    Task,
 };
 
 use blocks::{GraphBlock, Interactor, QUERY_NARROWING, RelationBlock};
@@ -70,8 +70,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(RaNet::new(&read_settings("ranet", table)?, given, vb)?)),
-    settings: |table| fill_settings::<RaNetConfig>("ranet", table),
+    build: |settings, given, vb| Ok(Box::new(RaNet::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<RaNetConfig>(),
     check: check::check,
 };
 

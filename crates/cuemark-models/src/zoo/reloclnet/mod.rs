@@ -28,7 +28,7 @@ use crate::layers::{
 };
 use crate::{
     Answer, Batch, BiEncoder, Code, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError,
-    Moments, Proposal, QueryBatch, Result, Supervision, Task, VideoBatch, fill_settings, read_settings,
+    Moments, Proposal, QueryBatch, Result, Supervision, Task, VideoBatch,
 };
 
 pub use config::ReLoClNetConfig;
@@ -89,8 +89,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(ReLoClNet::new(&read_settings("reloclnet", table)?, given, vb)?)),
-    settings: |table| fill_settings::<ReLoClNetConfig>("reloclnet", table),
+    build: |settings, given, vb| Ok(Box::new(ReLoClNet::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<ReLoClNetConfig>(),
     check: check::check,
 };
 

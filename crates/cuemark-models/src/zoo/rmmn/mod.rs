@@ -20,7 +20,7 @@ use super::mmn::{Mmn, MmnConfig};
 use crate::layers::{TwoSpaces, cosines, one_video_each};
 use crate::{
     Batch, BiEncoder, Corpus, Family, FullSize, Given, Grid, HardNegatives, Input, Loss, Model, ModelCard, Proposal,
-    Result, Supervision, Task, fill_settings, read_settings,
+    Result, Supervision, Task,
 };
 
 pub use config::{Form, RmmnConfig};
@@ -65,8 +65,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Rmmn::new(&read_settings("rmmn", table)?, given, vb)?)),
-    settings: |table| fill_settings::<RmmnConfig>("rmmn", table),
+    build: |settings, given, vb| Ok(Box::new(Rmmn::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<RmmnConfig>(),
     check: check::check,
 };
 

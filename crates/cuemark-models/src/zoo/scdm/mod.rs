@@ -22,7 +22,6 @@ use cuemark_tensor::functional::{masked_mean, sigmoid};
 use crate::layers::{Linear, QueryWords, linear, real_steps};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision, Task,
-    fill_settings, read_settings,
 };
 
 use anchors::Anchor;
@@ -58,8 +57,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Scdm::new(&read_settings("scdm", table)?, given, vb)?)),
-    settings: |table| fill_settings::<ScdmConfig>("scdm", table),
+    build: |settings, given, vb| Ok(Box::new(Scdm::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<ScdmConfig>(),
     check: check::check,
 };
 

@@ -11,7 +11,7 @@ fn config(sentence_blocks: usize) -> ScdmConfig {
         "grid = 8\nmaps = 2\nhidden = 6\nchannels = 12\nbranch = 8\ndropout = 0.0\nsentence_blocks = {sentence_blocks}\n\
          ratios = [0.375, 0.5, 0.625, 0.75, 1.0]"
     );
-    read_settings("scdm", &settings.parse().unwrap()).unwrap()
+    toml::from_str(&settings).unwrap()
 }
 
 fn net(sentence_blocks: usize) -> Scdm {
@@ -33,8 +33,7 @@ fn every_anchor_of_every_map_is_proposed() {
 
 #[test]
 fn the_published_grid_has_124_anchors() {
-    let settings = "grid = 64\nmaps = 5".parse().unwrap();
-    let config: ScdmConfig = read_settings("scdm", &settings).unwrap();
+    let config: ScdmConfig = toml::from_str("grid = 64\nmaps = 5").unwrap();
     let anchors: Vec<Anchor> = config.anchors().into_iter().flatten().collect();
     assert_eq!(anchors.len(), 124);
     assert!(anchors.iter().all(|anchor| anchor.ends().0 >= 0.0 && anchor.ends().1 <= 64.0));

@@ -26,7 +26,7 @@ use crate::layers::{Linear, linear, pointwise};
 use crate::losses::{LabelLoss, PairedSaliency, SetLayer, SetLosses, SetWeights, set_losses};
 use crate::{
     Answers, Batch, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result, Supervision,
-    Task, fill_settings, read_settings,
+    Task,
 };
 
 use branches::{Branched, Branches};
@@ -44,8 +44,8 @@ pub static CARD: ModelCard = ModelCard {
     bi_encoder: false,
     idea: "one branch per task; what one task finds helps the other, and learned uncertainties balance them",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
-    build: |table, given, vb| Ok(Box::new(TaskWeave::new(&read_settings("taskweave", table)?, given, vb)?)),
-    settings: |table| fill_settings::<TaskWeaveConfig>("taskweave", table),
+    build: |settings, given, vb| Ok(Box::new(TaskWeave::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<TaskWeaveConfig>(),
     check: check::check,
 };
 

@@ -24,7 +24,7 @@ use crate::layers::{
 };
 use crate::{
     Batch, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, ModelError, Proposal, Result, Supervision,
-    Task, fill_settings, read_settings,
+    Task,
 };
 
 pub use config::TcnDcmConfig;
@@ -64,8 +64,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(TcnDcm::new(&read_settings("tcn-dcm", table)?, given, vb)?)),
-    settings: |table| fill_settings::<TcnDcmConfig>("tcn-dcm", table),
+    build: |settings, given, vb| Ok(Box::new(TcnDcm::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<TcnDcmConfig>(),
     check: check::check,
 };
 

@@ -21,10 +21,7 @@ use cuemark_tensor::recurrent::{Attending, attend_and_recur};
 use cuemark_tensor::{MatrixProduct as _, Pass};
 
 use crate::layers::{Linear, Recurrent, Ways, linear, real_steps, uniform};
-use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
-    read_settings,
-};
+use crate::{Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
 
 pub use config::{Between, Lengths, SentenceWays, TgnConfig};
 use labels::weighted_loss;
@@ -64,8 +61,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Tgn::new(&read_settings("tgn", table)?, given, vb)?)),
-    settings: |table| fill_settings::<TgnConfig>("tgn", table),
+    build: |settings, given, vb| Ok(Box::new(Tgn::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<TgnConfig>(),
     check: check::check,
 };
 

@@ -25,7 +25,7 @@ use crate::layers::{Linear, Recurrent, Ways, last_step, linear};
 use crate::losses::{LabelLoss, SetLayer, SetLosses, margin_loss, rank_contrast, set_losses};
 use crate::{
     Answers, Batch, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result, Supervision,
-    Task, fill_settings, read_settings,
+    Task,
 };
 
 pub use config::TrDetrConfig;
@@ -42,8 +42,8 @@ pub static CARD: ModelCard = ModelCard {
     bi_encoder: false,
     idea: "saliency weighs what moments are decoded from, and the best moment weighs saliency",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
-    build: |table, given, vb| Ok(Box::new(TrDetr::new(&read_settings("tr-detr", table)?, given, vb)?)),
-    settings: |table| fill_settings::<TrDetrConfig>("tr-detr", table),
+    build: |settings, given, vb| Ok(Box::new(TrDetr::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<TrDetrConfig>(),
     check: check::check,
 };
 

@@ -22,7 +22,7 @@ use crate::layers::{Linear, MatchingEncoder, TwoSpaces, cells_of, cosines, linea
 use crate::losses::Pairs;
 use crate::{
     Batch, BatchBy, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Phrases, Proposal, Result,
-    Supervision, Task, Text, fill_settings, read_settings,
+    Supervision, Task, Text,
 };
 
 pub use config::{PhraseConfig, TrmConfig};
@@ -58,8 +58,8 @@ pub static CARD: ModelCard = ModelCard {
             millions: None,
         },
     ],
-    build: |table, given, vb| Ok(Box::new(Trm::new(&read_settings("trm", table)?, given, vb)?)),
-    settings: |table| fill_settings::<TrmConfig>("trm", table),
+    build: |settings, given, vb| Ok(Box::new(Trm::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<TrmConfig>(),
     check: check::check,
 };
 

@@ -26,7 +26,6 @@ use cuemark_tensor::{DType, Pass};
 use crate::layers::{Linear, linear, uniform};
 use crate::{
     Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, VideoBatch,
-    fill_settings, read_settings,
 };
 
 pub use config::TspPrlConfig;
@@ -48,8 +47,8 @@ pub static CARD: ModelCard = ModelCard {
         FullSize { dataset: "charades-sta", settings: "", visual: 8192, words: 4800, millions: None },
         FullSize { dataset: "activitynet-captions", settings: "", visual: 4096, words: 300, millions: None },
     ],
-    build: |table, given, vb| Ok(Box::new(TspPrl::new(&read_settings("tsp-prl", table)?, given, vb)?)),
-    settings: |table| fill_settings::<TspPrlConfig>("tsp-prl", table),
+    build: |settings, given, vb| Ok(Box::new(TspPrl::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<TspPrlConfig>(),
     check: check::check,
 };
 

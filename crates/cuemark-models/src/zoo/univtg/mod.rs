@@ -24,7 +24,6 @@ use crate::layers::detr::{
 use crate::layers::{Conv1d, Steps, xavier};
 use crate::{
     Answers, Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task,
-    fill_settings, read_settings,
 };
 
 pub use config::{ClipScore, UniVtgConfig};
@@ -41,8 +40,8 @@ pub static CARD: ModelCard = ModelCard {
     bi_encoder: false,
     idea: "every clip says whether it is inside, how far the borders are and how good it is: one head for every kind of label",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
-    build: |table, given, vb| Ok(Box::new(UniVtg::new(&read_settings("univtg", table)?, given, vb)?)),
-    settings: |table| fill_settings::<UniVtgConfig>("univtg", table),
+    build: |settings, given, vb| Ok(Box::new(UniVtg::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<UniVtgConfig>(),
     check: check::check,
 };
 

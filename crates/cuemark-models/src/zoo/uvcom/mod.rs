@@ -29,7 +29,7 @@ use crate::losses::SetLayer;
 use crate::zoo::eatr::slots::Slots;
 use crate::{
     Answers, Batch, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result, Supervision,
-    Task, fill_settings, read_settings,
+    Task,
 };
 
 use centres::{move_centres, short, walk};
@@ -47,8 +47,8 @@ pub static CARD: ModelCard = ModelCard {
     bi_encoder: false,
     idea: "a walk from the centres of the words weighs the clips; videos, clips and sentences are aligned at every grain",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
-    build: |table, given, vb| Ok(Box::new(Uvcom::new(&read_settings("uvcom", table)?, given, vb)?)),
-    settings: |table| fill_settings::<UvcomConfig>("uvcom", table),
+    build: |settings, given, vb| Ok(Box::new(Uvcom::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<UvcomConfig>(),
     check: check::check,
 };
 

@@ -20,10 +20,7 @@ use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{bce_with_logits, log_softmax, mask_out, sigmoid, softmax};
 
 use crate::layers::{Linear, nearest_clips, rank_boundaries, xavier};
-use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
-    read_settings,
-};
+use crate::{Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
 
 use blocks::{ContextQuery, FeatureEncoder, Predictor, convolution, times};
 use characters::{ALPHABET, Characters, spell};
@@ -50,8 +47,8 @@ pub static CARD: ModelCard = ModelCard {
         FullSize { dataset: "charades-sta", settings: "", visual: 1024, words: 300, millions: Some(0.78) },
         FullSize { dataset: "tacos", settings: "", visual: 1024, words: 300, millions: Some(0.78) },
     ],
-    build: |table, given, vb| Ok(Box::new(VslNet::new(&read_settings("vslnet", table)?, given, vb)?)),
-    settings: |table| fill_settings::<VslNetConfig>("vslnet", table),
+    build: |settings, given, vb| Ok(Box::new(VslNet::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<VslNetConfig>(),
     check: check::check,
 };
 

@@ -21,10 +21,7 @@ use cuemark_features::resample::Resample;
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::log_softmax;
 
-use crate::{
-    Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task, fill_settings,
-    read_settings,
-};
+use crate::{Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
 
 use captioner::Captioner;
 pub use config::WsslConfig;
@@ -51,8 +48,8 @@ pub static CARD: ModelCard = ModelCard {
         },
         FullSize { dataset: "charades-sta", settings: "vocabulary = 6000", visual: 1024, words: 300, millions: None },
     ],
-    build: |table, given, vb| Ok(Box::new(Wssl::new(&read_settings("wssl", table)?, given, vb)?)),
-    settings: |table| fill_settings::<WsslConfig>("wssl", table),
+    build: |settings, given, vb| Ok(Box::new(Wssl::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<WsslConfig>(),
     check: check::check,
 };
 

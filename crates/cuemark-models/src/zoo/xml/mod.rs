@@ -28,7 +28,7 @@ use crate::layers::{
 use crate::losses::index_entropy;
 use crate::{
     Answer, Batch, BiEncoder, Code, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError,
-    Moments, Proposal, QueryBatch, Result, Supervision, Task, VideoBatch, fill_settings, read_settings,
+    Moments, Proposal, QueryBatch, Result, Supervision, Task, VideoBatch,
 };
 
 pub use config::XmlConfig;
@@ -47,8 +47,8 @@ pub static CARD: ModelCard = ModelCard {
         FullSize { dataset: "tvr", settings: "subtitle = 768", visual: 3072, words: 768, millions: None },
         FullSize { dataset: "tvr-ranking", settings: "subtitle = 768", visual: 3072, words: 768, millions: None },
     ],
-    build: |table, given, vb| Ok(Box::new(Xml::new(&read_settings("xml", table)?, given, vb)?)),
-    settings: |table| fill_settings::<XmlConfig>("xml", table),
+    build: |settings, given, vb| Ok(Box::new(Xml::new(&settings.read()?, given, vb)?)),
+    settings: |settings| settings.filled::<XmlConfig>(),
     check: check::check,
 };
 

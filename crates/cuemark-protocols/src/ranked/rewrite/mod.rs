@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use camino::Utf8Path;
 use cuemark_core::{Progress, QueryId, Truth};
-use cuemark_formats::{Overwrite, Source, WholeFile, cuemark_jsonl, json};
+use cuemark_formats::{Overwrite, Source, WholeFile, json, write_truth};
 use cuemark_text::names::{NAME_THRESHOLD, NameList};
 use cuemark_text::similarity::{Tfidf, of_pair};
 use serde::{Deserialize, Serialize};
@@ -353,7 +353,7 @@ impl Rewrites {
             &folder.join("queries.jsonl"),
             overwrite,
             |file| {
-                cuemark_jsonl::write_truth(&self.queries(queries), file)?;
+                write_truth(&self.queries(queries), file)?;
                 // The queues appear just before the queries they belong to.
                 queues.into_iter().try_for_each(|queue| Ok(queue.finish()?))
             },

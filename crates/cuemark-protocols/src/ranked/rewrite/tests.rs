@@ -153,7 +153,7 @@ fn a_person_settles_what_the_queue_holds() {
     done.approve(&reviewed);
     assert!(done.review.is_empty());
     done.write(&queries, &settings, &folder, Overwrite::Force).unwrap();
-    let read = cuemark_jsonl::read_truth(&Source::new(folder.join("queries.jsonl")), RowPolicy::Error).unwrap();
+    let read = cuemark_formats::read_truth(&Source::new(folder.join("queries.jsonl")), RowPolicy::Error).unwrap();
     let sentences: Vec<&str> = read.queries.iter().map(|truth| truth.query.text.as_str()).collect();
     assert_eq!(sentences, ["A man puts the red cup on the table", "a man"]);
     assert_eq!(read.queries[1].extra.get("original").unwrap(), "Ross");
