@@ -21,6 +21,7 @@ mod soak;
 mod tally;
 mod targets;
 mod test;
+mod tracks;
 mod verify;
 mod weights;
 #[cfg(test)]

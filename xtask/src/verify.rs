@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::process::{cargo, scratch_folder, shared_folder, target_folder, watch, workspace};
 use crate::test::FEATURES;
-use crate::{bias_study, export, kills, needs, option, package, python, soak};
+use crate::{bias_study, export, kills, needs, option, package, python, soak, tracks};
 
 /// One long check.
 pub(crate) struct Check {
@@ -64,6 +64,11 @@ pub(crate) const CHECKS: &[Check] = &[
         usage: "soak [--minutes N] [--seed N] [--behind counts|fails] [--program FILE]",
         about: "a server with writers, readers, jobs, hostile clients and kills for N minutes (30 unless told), watched",
         run: soak::run,
+    },
+    Check {
+        usage: "tracks [--seed N] [--films N] [--program FILE] [--noise clean|DECIBELS …] [--record]",
+        about: "films with known words among others, asked for by what is said and written, beside pictures alone",
+        run: tracks::run,
     },
 ];
 

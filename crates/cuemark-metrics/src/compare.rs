@@ -8,7 +8,7 @@ use crate::{Bootstrap, Column, Interval};
 
 /// Two methods on the same queries, B against A.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Comparison {
+pub struct PairedComparison {
     /// Queries that count for both.
     pub queries: usize,
     /// Mean of A.
@@ -38,7 +38,12 @@ pub struct Comparison {
 ///
 /// # Errors
 /// When it was stopped.
-pub fn compare(a: &Column, b: &Column, how: Bootstrap, progress: &Progress) -> Result<Option<Comparison>, Stopped> {
+pub fn compare(
+    a: &Column,
+    b: &Column,
+    how: Bootstrap,
+    progress: &Progress,
+) -> Result<Option<PairedComparison>, Stopped> {
     let pairs: Vec<(f64, f64)> =
         a.scores().iter().zip(b.scores()).filter(|(a, b)| !a.is_nan() && !b.is_nan()).map(|(a, b)| (*a, *b)).collect();
     let n = pairs.len();
@@ -51,7 +56,7 @@ pub fn compare(a: &Column, b: &Column, how: Bootstrap, progress: &Progress) -> R
     let spread = differences.iter().map(|d| (d - difference).powi(2)).sum::<f64>() / (n.max(2) - 1) as f64;
     let column = Column::derived(a.name.clone(), differences.clone());
     let mut resampled = resampled_means(std::slice::from_ref(&column), how, progress)?.swap_remove(0);
-    Ok(Some(Comparison {
+    Ok(Some(PairedComparison {
         queries: n,
         a: mean(&|pair| pair.0),
         b: mean(&|pair| pair.1),

@@ -4,7 +4,7 @@ use cuemark_core::Iou;
 
 /// Whether an overlap that equals the threshold counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Comparison {
+pub enum Threshold {
     /// `overlap >= threshold`, as most papers write it. Default.
     #[default]
     Inclusive,
@@ -12,7 +12,7 @@ pub enum Comparison {
     Strict,
 }
 
-impl Comparison {
+impl Threshold {
     /// Whether `overlap` reaches `threshold`.
     pub fn passes(self, overlap: f64, threshold: f64) -> bool {
         match self {
@@ -58,7 +58,7 @@ pub struct Judge {
     /// How overlap is measured.
     pub iou: Iou,
     /// Whether a tie with the threshold counts.
-    pub comparison: Comparison,
+    pub threshold: Threshold,
     /// Which right moments have to be met.
     pub matching: Matching,
     /// What a grade is worth.
@@ -68,6 +68,6 @@ pub struct Judge {
 impl Judge {
     /// Whether `overlap` counts at threshold `m`, in the precision that the overlap was computed in.
     pub fn passes(self, overlap: f64, m: f64) -> bool {
-        self.comparison.passes(overlap, self.iou.threshold(m))
+        self.threshold.passes(overlap, self.iou.threshold(m))
     }
 }

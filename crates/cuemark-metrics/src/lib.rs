@@ -37,7 +37,7 @@ pub use abstention::{
 };
 pub use bootstrap::{Bootstrap, intervals};
 pub use catalogue::{METRICS, MetricCard};
-pub use compare::{Comparison as PairedComparison, compare, holm};
+pub use compare::{PairedComparison, compare, holm};
 pub use cuemark_core::stats::Interval;
 pub use didemo::{average_rank, chunk_miou};
 pub use discounted_recall::{WhichHit, discounted_recall_at};
@@ -45,7 +45,7 @@ pub use error::EvalError;
 pub use evaluate::{Column, Evaluation, evaluate};
 pub use groups::{Group, Grouping, LengthRange};
 pub use highlights::{HighlightLevel, highlight_ap, highlight_hit};
-pub use judge::{Comparison, Gain, Judge, Matching};
+pub use judge::{Gain, Judge, Matching, Threshold};
 pub use map::{average_precision, target_recall_at};
 pub use mean_iou::top_iou;
 pub use name::{Metric, MetricName, parse_list};

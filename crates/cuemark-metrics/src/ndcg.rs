@@ -21,7 +21,7 @@ pub struct GradedSpan<'a> {
 /// Down the list, each prediction looks at the true moments of its video that are still free and takes the one that it
 /// overlaps most (of equals, the one with the higher grade); if that overlap counts, its gain goes to the prediction's
 /// rank and the moment is used up. A more relevant moment with less overlap is never preferred, and a moment of grade 0
-/// can be used up too. The whole list is matched before it is cut at `k`. Gain and comparison are the judge's: the
+/// can be used up too. The whole list is matched before it is cut at `k`. Gain and threshold are the judge's: the
 /// paper's equation is linear and inclusive, the published code (and tables) exponential and strict.
 ///
 /// ```
@@ -111,7 +111,7 @@ fn dcg(gains: &[f64], k: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Comparison, Gain};
+    use crate::{Gain, Threshold};
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -152,8 +152,8 @@ mod tests {
             }).collect();
             let ranked: Vec<_> = ranked.iter().map(|(v, s, l)| (&videos[*v], span(*s, s + l))).collect();
             let gain = if exponential { Gain::Exponential } else { Gain::Linear };
-            for comparison in [Comparison::Inclusive, Comparison::Strict] {
-                let judge = Judge { gain, comparison, ..Judge::default() };
+            for threshold in [Threshold::Inclusive, Threshold::Strict] {
+                let judge = Judge { gain, threshold, ..Judge::default() };
                 let value = ndcg_at(k, 0.3, &ranked, &truth, judge);
                 prop_assert!((0.0..=1.0 + 1e-12).contains(&value), "{}", value);
             }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use cuemark_core::Nms;
 use serde::{Deserialize, Serialize};
 
-use crate::{Comparison, Grouping, Judge, Metric, MetricName, Preset, Step, Ties};
+use crate::{Grouping, Judge, Metric, MetricName, Preset, Step, Threshold, Ties};
 
 /// What happens to a query that the predictions do not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,7 +39,7 @@ pub struct Overrides {
     /// What the ranking is.
     pub order: Option<Order>,
     /// Whether an overlap at the threshold counts.
-    pub comparison: Option<Comparison>,
+    pub threshold: Option<Threshold>,
     /// Whether true spans are clipped to their video first.
     pub truth: Option<TruthSpans>,
 }
@@ -211,8 +211,8 @@ impl Overrides {
         if self.truth == Some(TruthSpans::Clipped) && !steps.contains(&Step::ClipTruth) {
             steps.insert(0, Step::ClipTruth);
         }
-        if let Some(comparison) = self.comparison {
-            judge.comparison = comparison;
+        if let Some(threshold) = self.threshold {
+            judge.threshold = threshold;
         }
         (steps, judge)
     }
@@ -232,9 +232,9 @@ impl fmt::Display for Stage {
         for step in &self.steps {
             write!(f, "{step}; ")?;
         }
-        let sign = match self.judge.comparison {
-            Comparison::Inclusive => ">=",
-            Comparison::Strict => ">",
+        let sign = match self.judge.threshold {
+            Threshold::Inclusive => ">=",
+            Threshold::Strict => ">",
         };
         write!(f, "counts when IoU {sign} m")
     }
@@ -257,7 +257,7 @@ mod tests {
     fn the_command_line_replaces_one_step_and_leaves_the_others() {
         let overrides = Overrides {
             nms: Some(Suppression::Above(0.4)),
-            comparison: Some(Comparison::Inclusive),
+            threshold: Some(Threshold::Inclusive),
             ..Overrides::default()
         };
         let plan = Plan::preset(Preset::Tan2d, None, overrides);
@@ -266,7 +266,7 @@ mod tests {
             _ => None,
         });
         assert_eq!(nms, Some(0.4));
-        assert_eq!(plan.stages[0].judge.comparison, Comparison::Inclusive);
+        assert_eq!(plan.stages[0].judge.threshold, Threshold::Inclusive);
         let off = Plan::preset(Preset::Tan2d, None, Overrides { nms: Some(Suppression::Off), ..Overrides::default() });
         assert!(off.stages[0].steps.is_empty());
     }

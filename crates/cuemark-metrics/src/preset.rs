@@ -8,8 +8,8 @@ use cuemark_core::{Iou, Nms};
 
 use crate::name::MAP_THRESHOLDS;
 use crate::{
-    Comparison, EvalError, Gain, Group, Grouping, HighlightLevel, Judge, LengthRange, Matching, Metric, MetricName,
-    Missing, NoHighlight, Step, Ties,
+    EvalError, Gain, Group, Grouping, HighlightLevel, Judge, LengthRange, Matching, Metric, MetricName, Missing,
+    NoHighlight, Step, Threshold, Ties,
 };
 
 /// A published evaluator whose numbers the preset gives to the digit.
@@ -242,11 +242,9 @@ impl Preset {
                 let single = Judge { iou: Iou::HullSingle, matching: Matching::TwoOfFour, ..judge };
                 (vec![Step::TakeFirst(100)], single)
             }
-            (Self::Tan2d, _) => (vec![nms(0.5)], Judge { comparison: Comparison::Strict, ..hull }),
+            (Self::Tan2d, _) => (vec![nms(0.5)], Judge { threshold: Threshold::Strict, ..hull }),
             (Self::CharadesCd, _) => (vec![Step::Normalise], hull),
-            (Self::TvrRanking, _) => {
-                (vec![], Judge { comparison: Comparison::Strict, gain: Gain::Exponential, ..judge })
-            }
+            (Self::TvrRanking, _) => (vec![], Judge { threshold: Threshold::Strict, gain: Gain::Exponential, ..judge }),
             (Self::TvrRankingPaper | Self::Didemo | Self::Tvsum | Self::YoutubeHighlights, _) => (vec![], judge),
             (Self::Mvmr, _) => (vec![Step::OnlyPool, Step::SortByScore(Ties::ByPlace), nms(0.5)], hull),
             (Self::Molef, metric) => {

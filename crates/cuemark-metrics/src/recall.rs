@@ -31,7 +31,7 @@ pub fn hit_within(k: usize, m: f64, overlaps: &[f64], judge: Judge) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Comparison;
+    use crate::Threshold;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_tie_with_the_threshold_counts_unless_strict() {
-        let strict = Judge { comparison: Comparison::Strict, ..Judge::default() };
+        let strict = Judge { threshold: Threshold::Strict, ..Judge::default() };
         assert!(hit_within(1, 0.5, &[0.5], Judge::default()));
         assert!(!hit_within(1, 0.5, &[0.5], strict));
     }

@@ -119,6 +119,8 @@ impl From<SearchError> for Problem {
             SearchError::UnknownVideo { .. } => StatusCode::NOT_FOUND,
             SearchError::Question { .. } | SearchError::Limit { .. } => StatusCode::BAD_REQUEST,
             SearchError::Locked { .. } => StatusCode::CONFLICT,
+            // The film is at fault, not the server.
+            SearchError::Media(_) => StatusCode::UNPROCESSABLE_ENTITY,
             SearchError::Server { .. } => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };

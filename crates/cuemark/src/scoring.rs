@@ -2,7 +2,7 @@
 
 use cuemark_core::{Answers, Progress, Truth};
 use cuemark_metrics::{
-    Comparison, Evaluation, Grouping, MetricName, Order, Overrides, Plan, Preset, Suppression, TruthSpans, parse_list,
+    Evaluation, Grouping, MetricName, Order, Overrides, Plan, Preset, Suppression, Threshold, TruthSpans, parse_list,
     suitable,
 };
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ impl Scoring {
         let overrides = Overrides {
             nms: self.nms,
             order: self.order,
-            comparison: self.strict.then_some(Comparison::Strict),
+            threshold: self.strict.then_some(Threshold::Strict),
             truth: self.clip_truth.then_some(TruthSpans::Clipped),
         };
         Ok(CheckedScoring {

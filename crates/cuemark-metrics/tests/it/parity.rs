@@ -289,7 +289,7 @@ fn discounted_recall_comes_out_as_defined() {
         let scores = samples.iter().map(|sample| {
             let (ranked, truth) = ([span(&sample["pred"])], [span(&sample["gt"])]);
             // The stored numbers were made with `>`; the case says that no overlap but 0.5 ties with a threshold.
-            let judge = Judge { comparison: cuemark_metrics::Comparison::Strict, ..Judge::default() };
+            let judge = Judge { threshold: cuemark_metrics::Threshold::Strict, ..Judge::default() };
             discounted_recall_at(1, m, &ranked, &truth, number(&sample["duration"]), WhichHit::Best, judge)
         });
         let mean = scores.sum::<f64>() / samples.len() as f64;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct DrawnNegatives {
     /// How the two scores are compared. Default: hinge
-    pub compare: Comparison,
+    pub compare: RankingLoss,
     /// How much better the true pair must score. Default: 0.1
     pub margin: f64,
     /// The epoch from which only the hardest are drawn. Default: 20
@@ -22,7 +22,7 @@ pub struct DrawnNegatives {
 /// How the score of a true pair and that of another are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Comparison {
+pub enum RankingLoss {
     /// `max(0, margin + other - true)`. Default.
     #[default]
     Hinge,
@@ -32,7 +32,7 @@ pub enum Comparison {
 
 impl Default for DrawnNegatives {
     fn default() -> Self {
-        Self { compare: Comparison::Hinge, margin: 0.1, hard_from: 20, hard_pool: 20 }
+        Self { compare: RankingLoss::Hinge, margin: 0.1, hard_from: 20, hard_pool: 20 }
     }
 }
 
@@ -105,8 +105,8 @@ impl DrawnNegatives {
     pub fn compare(&self, own: &Tensor, other: &Tensor) -> Result<Tensor> {
         let gap = (other - own)?;
         match self.compare {
-            Comparison::Hinge => (gap + self.margin)?.relu(),
-            Comparison::Lse => softplus(&gap),
+            RankingLoss::Hinge => (gap + self.margin)?.relu(),
+            RankingLoss::Lse => softplus(&gap),
         }
     }
 }

@@ -13,7 +13,7 @@ mod smooth_l1;
 mod top_cells;
 
 pub use assignment::assign;
-pub use drawn_negatives::{Comparison, DrawnNegatives};
+pub use drawn_negatives::{DrawnNegatives, RankingLoss};
 pub use generalised_overlap::{generalised_overlap, overlap_and_slope, overlap_of, overlap_of_bounds};
 pub use index_entropy::index_entropy;
 pub use mutual_matching::{Excluded, MatchingTerms, MutualMatching, Pairs, Reliable};

@@ -21,8 +21,10 @@ use crate::manifest::LAYOUT;
 use crate::words::{Inverted, Passages, Shelved, WordsAsked};
 use crate::{Embedding, Filter, KeptFile, Manifest, Result, SearchError, VideoEntry, VideoState, kept};
 
-/// Moments that are looked at one by one rather than put into a graph.
-const FEW: usize = 20_000;
+/// Moments that are looked at one by one rather than put into a graph: that takes a third of a millisecond.
+const FEW: usize = 4_000;
+/// The same where a filter admits only some of them: a walk through a graph passes by the others in vain.
+const FEW_ADMITTED: usize = 20_000;
 /// Candidates that the graph proposes at least; they are scored again with the log's numbers.
 const EXPANSION: usize = 256;
 
@@ -159,7 +161,8 @@ impl Embedded {
         let covered = state.graph.as_ref().map_or(0, |graph| graph.file.rows);
         let rest = state.snapshot.rows() - covered;
         let worth_it = match how {
-            Settling::WhenWorthIt => rest > FEW,
+            // A graph is written whole, so a large one waits for more.
+            Settling::WhenWorthIt => rest > (covered / 10).clamp(FEW, FEW_ADMITTED),
             Settling::Fully => rest > 0,
             Settling::Anew => state.snapshot.rows() > 0,
         };
@@ -357,12 +360,12 @@ impl Engine for Embedded {
             Effort::Expansion(expansion) => expansion,
         };
         let admitted = |put: &&Put| put.is_found() && ask.filter.admits(&put.entry);
-        let candidates: usize = if ask.filter.is_everywhere() {
-            snapshot.rows()
+        let (candidates, few): (usize, usize) = if ask.filter.is_everywhere() {
+            (snapshot.rows(), FEW)
         } else {
-            snapshot.puts.iter().filter(admitted).map(|put| put.rows).sum()
+            (snapshot.puts.iter().filter(admitted).map(|put| put.rows).sum(), FEW_ADMITTED)
         };
-        let Some(graph) = state.graph.as_ref().filter(|_| candidates > FEW) else {
+        let Some(graph) = state.graph.as_ref().filter(|_| candidates > few) else {
             return Ok(looking::look_at_all(snapshot, query, ask, 0));
         };
         let mut hits = looking::through_graph(graph, snapshot, query, ask, expansion);

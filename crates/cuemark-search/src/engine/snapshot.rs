@@ -129,8 +129,8 @@ impl Snapshot {
             return Ok(Self { stamp, head_fault, ..self.clone() });
         }
         let map = file.map(last.end).map_err(SearchError::io("map", path))?;
-        let known = walk::commit_between(map.bytes(), &head, self.last.0, self.end as u64);
-        if self.last.0 > 0 && known.is_none_or(|known| (known.at, known.sequence) != self.last) {
+        let (at, sequence) = self.last;
+        if at > 0 && walk::commit_between(map.bytes(), &head, (at, self.end as u64), sequence).is_none() {
             // An older copy was put over it, byte for byte into the same file.
             return Self::read(file, path);
         }
@@ -387,7 +387,8 @@ impl Snapshot {
             }
             return Ok(damage);
         }
-        let last = walk::commit_between(bytes, &self.head, self.last.0, self.end as u64);
+        let (at, sequence) = self.last;
+        let last = walk::commit_between(bytes, &self.head, (at, self.end as u64), sequence);
         // What is wrong with commits was said when they were read.
         let batches = last.map(|last| walk::batches(bytes, &self.head, last, 0, &mut Vec::new())).unwrap_or_default();
         let known: FxHashSet<u64> = damage.iter().map(|known| known.offset).collect();

@@ -59,12 +59,13 @@ fn belongs(commit: &Commit, head: &Head) -> bool {
     commit.identity == head.identity && commit.width == head.width
 }
 
-/// The commit that takes all of `from..to`, by either copy.
-pub(super) fn commit_between(bytes: &[u8], head: &Head, from: u64, to: u64) -> Option<Commit> {
+/// The commit that takes all of `from..to` and is the `sequence`th, by whichever copy says so.
+pub(super) fn commit_between(bytes: &[u8], head: &Head, (from, to): (u64, u64), sequence: u64) -> Option<Commit> {
     let half = to.checked_sub(from)? / 2;
     let copy = |at: u64| Commit::read(bytes.get(usize::try_from(at).ok()?..)?, at);
-    let fits = |commit: &Commit| belongs(commit, head) && commit.at == from && commit.end == to;
-    copy(from).filter(fits).or_else(|| copy(from + half).filter(fits))
+    let is_it =
+        |commit: &Commit| belongs(commit, head) && commit.at == from && commit.end == to && commit.sequence == sequence;
+    copy(from).filter(is_it).or_else(|| copy(from + half).filter(is_it))
 }
 
 /// The batches from the one behind `known` (where its commit begins; 0 for all of them) to `last`, oldest first. What is
@@ -79,25 +80,25 @@ pub(super) fn batches(bytes: &[u8], head: &Head, last: Commit, known: u64, damag
         if previous <= known {
             break;
         }
-        next = commit_between(bytes, head, previous, start)
-            .filter(|found| found.sequence.checked_add(1) == Some(sequence));
+        next = sequence.checked_sub(1).and_then(|before| commit_between(bytes, head, (previous, start), before));
         if next.is_none() {
             damage.push(Damage { offset: previous, problem: "both copies of a commit are damaged".to_owned() });
-            let before = commit_before(bytes, head, previous.max(known), known);
+            let before = commit_before(bytes, head, (known, previous.max(known)), sequence);
             let from = before.as_ref().map_or_else(|| head.first().max(known as usize), |before| before.end as usize);
             batches.push(Batch { commit: None, records: by_headers(bytes, head, from, previous as usize) });
-            next = before.filter(|before| before.sequence < sequence);
+            next = before;
         }
     }
     batches.reverse();
     batches
 }
 
-/// The last commit that ends at or before `end`.
-fn commit_before(bytes: &[u8], head: &Head, end: u64, known: u64) -> Option<Commit> {
+/// The last commit inside `known..end` that came before the `sequence`th. One that claims to be a later one is skipped: whatever
+/// it is, it hides nothing that stands before it.
+fn commit_before(bytes: &[u8], head: &Head, (known, end): (u64, u64), sequence: u64) -> Option<Commit> {
     let places = (known as usize..end as usize).step_by(ALIGN).rev();
     let at = |place: usize| Commit::read(bytes.get(place..)?, place as u64);
-    places.filter_map(at).find(|commit| belongs(commit, head) && commit.end <= end)
+    places.filter_map(at).find(|commit| belongs(commit, head) && commit.end <= end && commit.sequence < sequence)
 }
 
 /// The records between two places by their own headers; where none begins, the next one is looked for.

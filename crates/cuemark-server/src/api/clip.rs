@@ -39,7 +39,7 @@ pub(crate) struct Stretch {
 
 /// A stretch of a video as MP4, encoded again so that it begins and ends where it should.
 #[utoipa::path(get, path = "/api/v1/videos/{id}/clip", params(("id" = String, Path), Stretch), responses(
-    (status = 200, content_type = "video/mp4"), (status = 400, body = Problem), (status = 404, body = Problem), (status = 410, body = Problem)))]
+    (status = 200, content_type = "video/mp4"), (status = 400, body = Problem), (status = 404, body = Problem), (status = 410, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn clip(
     State(app): State<Arc<App>>,
     Name(id): Name,

@@ -250,7 +250,7 @@ fn kind(path: Option<&Utf8Path>) -> &'static str {
 
 /// A picture of a video.
 #[utoipa::path(get, path = "/api/v1/videos/{id}/thumbnail", params(("id" = String, Path), Picture), responses(
-    (status = 200, content_type = "image/jpeg"), (status = 400, body = Problem), (status = 404, body = Problem), (status = 410, body = Problem)))]
+    (status = 200, content_type = "image/jpeg"), (status = 400, body = Problem), (status = 404, body = Problem), (status = 410, body = Problem), (status = 422, body = Problem)))]
 pub(crate) async fn thumbnail(
     State(app): State<Arc<App>>,
     Name(id): Name,

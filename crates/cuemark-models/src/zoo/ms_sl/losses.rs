@@ -8,7 +8,7 @@ use cuemark_tensor::functional::{cosine, mask_out};
 use super::{Context, MsSl, Ranking};
 use crate::Result;
 use crate::layers::NOT_THERE;
-use crate::losses::{Comparison, DrawnNegatives};
+use crate::losses::{DrawnNegatives, RankingLoss};
 
 /// The ranks of the negatives of one step.
 pub(super) struct Ranks {
@@ -31,7 +31,7 @@ pub(super) struct Losses {
 impl MsSl {
     fn rule(&self) -> DrawnNegatives {
         let Ranking { margin, hard_from, hard_pool } = self.config.ranking;
-        DrawnNegatives { compare: Comparison::Hinge, margin, hard_from, hard_pool }
+        DrawnNegatives { compare: RankingLoss::Hinge, margin, hard_from, hard_pool }
     }
 
     pub(super) fn draw_ranks(&self, own: &[usize], videos: usize, pass: &Pass) -> Ranks {

@@ -85,12 +85,12 @@ pub struct RaNet {
     graph: GraphBlock,
     words: Recurrent,
     interactor: Interactor,
-    relation: Comparison,
+    relation: RelationNetwork,
     score: Linear,
 }
 
 #[derive(Debug)]
-enum Comparison {
+enum RelationNetwork {
     Attention(Vec<RelationBlock>),
     Convolution(MapStack),
 }
@@ -149,9 +149,9 @@ impl RaNet {
                     let block = |number: usize| {
                         RelationBlock::new(hidden, hidden / narrowing, rounds, &relation.pp("gat_block").pp(number))
                     };
-                    Comparison::Attention((0..blocks).map(block).collect::<Result<_>>()?)
+                    RelationNetwork::Attention((0..blocks).map(block).collect::<Result<_>>()?)
                 }
-                Relation::Convolution { kernel, layers } => Comparison::Convolution(MapStack::new(
+                Relation::Convolution { kernel, layers } => RelationNetwork::Convolution(MapStack::new(
                     &map,
                     hidden,
                     kernel,
@@ -184,13 +184,13 @@ impl RaNet {
         // Interaction looks at one cell at a time, so that one row stands for all invalid cells, which are zero.
         let fused = self.interactor.forward(&choices.pad_with_zeros(1, 1, 0)?, &words)?;
         let compared = match &self.relation {
-            Comparison::Attention(blocks) => {
+            RelationNetwork::Attention(blocks) => {
                 let mask = self.map.mask(visual.device())?.unsqueeze(2)?;
                 let whole = self.spread(&fused)?;
                 let compared = blocks.iter().try_fold(whole, |x, block| block.forward(&x, &mask))?;
                 compared.flatten(1, 2)?.index_select(&self.map.squares(visual.device())?, 1)?
             }
-            Comparison::Convolution(stack) => stack.forward(&fused.narrow(1, 1, fused.dim(1)? - 1)?)?,
+            RelationNetwork::Convolution(stack) => stack.forward(&fused.narrow(1, 1, fused.dim(1)? - 1)?)?,
         };
         let logits = self.score.forward(&compared)?.squeeze(D::Minus1)?;
         Ok(Forward { clips, words, choices, fused, compared, logits })

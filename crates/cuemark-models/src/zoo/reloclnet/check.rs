@@ -7,7 +7,7 @@ use super::contrast::video_contrast;
 use super::{ReLoClNet, ReLoClNetConfig};
 use crate::check::{Fixture, Trace};
 use crate::layers::{PairLimits, SimilarityCurve, of_stream};
-use crate::losses::{Comparison, DrawnNegatives};
+use crate::losses::{DrawnNegatives, RankingLoss};
 use crate::{Code, Given, Result};
 
 pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
@@ -19,7 +19,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
         kernel: fixture.number("conv_kernel_size")?,
         pairs: PairLimits { min: fixture.number("pair_min")?, max: fixture.number("pair_max")? },
         ranking: DrawnNegatives {
-            compare: if fixture.config("ranking_loss_type")? == "lse" { Comparison::Lse } else { Comparison::Hinge },
+            compare: if fixture.config("ranking_loss_type")? == "lse" { RankingLoss::Lse } else { RankingLoss::Hinge },
             margin: fixture.real("margin")?,
             ..DrawnNegatives::default()
         },
