@@ -199,7 +199,7 @@ fn text(path: &Path) -> Result<&str> {
 }
 
 fn progress(number: usize, count: usize, what: &str) {
-    if (number + 1) % 20 == 0 || number + 1 == count {
+    if (number + 1).is_multiple_of(20) || number + 1 == count {
         println!("tracks: films with {what}: {} of {count}", number + 1);
     }
 }

@@ -9,7 +9,7 @@ use cuemark_core::{Answers, NormSpan, Predictions, Progress, Span, Split};
 use cuemark_data::{Durations, ReadOptions, TruthFormat, read_truth};
 use cuemark_formats::{FileAnswers, PredictionOptions, Source, VideoIndex, read_answers, read_predictions};
 use cuemark_metrics::{
-    Comparison, Evaluation, Judge, Missing, Overrides, Plan, Preset, Suppression, TruthSpans, WhichHit,
+    Evaluation, Judge, Missing, Overrides, Plan, Preset, Suppression, Threshold, TruthSpans, WhichHit,
     discounted_recall_at, evaluate, parse_list,
 };
 use cuemark_testkit::shared;
@@ -302,7 +302,7 @@ fn ranked_lists_agree_with_the_tvr_ranking_evaluator() {
     let names: Vec<&String> = golden.expected["expected"].as_object().unwrap().keys().collect();
     let metrics = names.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(",");
     let code = golden.run(Preset::TvrRanking, Some(&metrics), Overrides::default());
-    let inclusive = Overrides { comparison: Some(Comparison::Inclusive), ..Overrides::default() };
+    let inclusive = Overrides { threshold: Some(Threshold::Inclusive), ..Overrides::default() };
     let reading = golden.run(Preset::TvrRanking, Some(&metrics), inclusive);
     assert_eq!(Preset::TvrRanking.missing(), Missing::Skip);
     for (section, evaluation) in [("expected", &code), ("variant_greater_or_equal", &reading)] {
