@@ -42,7 +42,7 @@ impl Budget {
         Self(bytes)
     }
 
-    /// What the environment variable [`MEMORY`] says, or [`Budget::DEFAULT`] where it is not set.
+    /// What the environment variable `CUEMARK_MEMORY` says, or [`Budget::DEFAULT`] where it is not set.
     ///
     /// # Errors
     /// When the variable is set to what is no budget.

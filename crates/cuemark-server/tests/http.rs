@@ -187,7 +187,7 @@ fn a_film_that_was_fetched_already_is_not_sent_again() {
 fn a_video_that_cannot_be_decoded_gives_no_picture_and_no_path() {
     let server = running(None);
     let reply = server.get("/api/v1/videos/one/thumbnail");
-    assert!(reply.is_problem(500), "{}", reply.status);
+    assert!(reply.is_problem(422), "{}", reply.status);
     assert!(!String::from_utf8_lossy(&reply.body).contains(server.folder.as_str()));
 }
 
