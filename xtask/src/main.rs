@@ -5,6 +5,7 @@
 mod axe;
 mod bench;
 mod bias_study;
+mod client;
 mod dist;
 mod export;
 mod kills;

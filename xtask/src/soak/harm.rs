@@ -8,7 +8,7 @@ use anyhow::Result;
 use cuemark_core::Rng;
 
 use super::Soak;
-use super::client::{ask, asked, head};
+use crate::client::{ask, asked, head};
 
 /// Connections of one attack.
 const HERD: usize = 60;

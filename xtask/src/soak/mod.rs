@@ -4,7 +4,6 @@
 //! but kills and may not grow; then rest, at which everything must have been given back. All on the loopback address, all in
 //! one folder below the build folder, seeded.
 
-mod client;
 mod harm;
 mod ledger;
 mod readers;

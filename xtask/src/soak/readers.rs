@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use cuemark_core::Rng;
 
 use super::Soak;
-use super::client::{ask, get};
+use crate::client::{ask, get};
 
 /// Of words that the world uses: a question without any finds nothing.
 const SENTENCES: [&str; 4] =

@@ -1,7 +1,6 @@
 //! The server's processes, one after another, and what they take.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use anyhow::{Context as _, Result};
 use cuemark_core::Progress;
 
 use super::Soak;
+use crate::client::Served;
 
 /// Resident memory that a server of a small index may never pass, in bytes.
 const MOST_MEMORY: u64 = 1 << 30;
@@ -26,8 +26,7 @@ pub(super) struct Servers {
 }
 
 struct Running {
-    child: Child,
-    address: String,
+    served: Served,
     life: usize,
 }
 
@@ -57,62 +56,39 @@ impl Servers {
         let began = Instant::now();
         let passing = soak.stage.path("passing")?;
         let arguments = ["serve", soak.stage.index(), "--listen", "127.0.0.1:0", "--allow-add", &passing];
-        let mut child = soak.stage.command(&arguments).stderr(Stdio::piped()).spawn().context("cuemark serve")?;
-        let mut lines = BufReader::new(child.stderr.take().context("the server says nothing")?).lines();
-        let mut said = Vec::new();
-        let mut address = None;
-        for line in lines.by_ref().map_while(Result::ok) {
-            address = line.split_once("http://").map(|(_, address)| address.trim().to_owned());
-            if address.is_some() {
-                break;
-            }
-            said.push(line);
-        }
-        let Some(address) = address else {
-            let _ = child.wait();
-            anyhow::bail!("the server does not start: {}", said.join("; "));
-        };
-        // Kept from filling the pipe; a panic is told of.
-        std::thread::spawn(move || {
-            lines.map_while(Result::ok).filter(|line| line.contains("panicked")).for_each(|line| {
-                eprintln!("soak: the server says: {line}");
-            });
-        });
+        let served = Served::start(&mut soak.stage.command(&arguments))?;
         let mut lives = held(&self.lives);
         lives.count += 1;
         lives.samples.clear();
         lives.slowest_start = lives.slowest_start.max(began.elapsed());
-        *held(&self.running) = Some(Running { child, address, life: lives.count });
+        *held(&self.running) = Some(Running { served, life: lives.count });
         Ok(())
     }
 
     /// Where the server listens and which one it is; `None` between two.
     pub(super) fn address(&self) -> Option<(String, usize)> {
-        held(&self.running).as_ref().map(|running| (running.address.clone(), running.life))
+        held(&self.running).as_ref().map(|running| (running.served.address.clone(), running.life))
     }
 
     /// Whether this very server still runs: otherwise a failed request is no fault.
     pub(super) fn is_same(&self, life: usize) -> bool {
-        held(&self.running)
-            .as_mut()
-            .is_some_and(|running| running.life == life && running.child.try_wait().is_ok_and(|ended| ended.is_none()))
+        held(&self.running).as_mut().is_some_and(|running| {
+            running.life == life && running.served.child.try_wait().is_ok_and(|ended| ended.is_none())
+        })
     }
 
     /// `kill -9`.
     pub(super) fn kill(&self) {
-        if let Some(mut running) = held(&self.running).take() {
-            let _ = running.child.kill();
-            let _ = running.child.wait();
-        }
+        drop(held(&self.running).take());
     }
 
     /// SIGTERM; how long it took to end, `None` when it did not within half a minute.
     pub(super) fn terminate(&self) -> Result<Option<Duration>> {
         let Some(mut running) = held(&self.running).take() else { return Ok(Some(Duration::ZERO)) };
         let began = Instant::now();
-        Command::new("kill").args(["-TERM", &running.child.id().to_string()]).status().context("kill")?;
+        Command::new("kill").args(["-TERM", &running.served.child.id().to_string()]).status().context("kill")?;
         while began.elapsed() < Duration::from_secs(30) {
-            if running.child.try_wait()?.is_some() {
+            if running.served.child.try_wait()?.is_some() {
                 let took = began.elapsed();
                 let mut lives = held(&self.lives);
                 lives.slowest_end = lives.slowest_end.max(took);
@@ -120,8 +96,6 @@ impl Servers {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        let _ = running.child.kill();
-        let _ = running.child.wait();
         Ok(None)
     }
 
@@ -129,7 +103,7 @@ impl Servers {
     pub(super) fn watch(&self, watching: &Progress) {
         while !watching.is_stopped() {
             std::thread::sleep(Duration::from_secs(1));
-            let id = held(&self.running).as_ref().map(|running| running.child.id());
+            let id = held(&self.running).as_ref().map(|running| running.served.child.id());
             if let Some(sample) = id.and_then(sample) {
                 let mut lives = held(&self.lives);
                 lives.samples.push(sample);

@@ -8,9 +8,9 @@ use anyhow::{Context as _, Result};
 use cuemark_core::Rng;
 use serde_json::{Value, json};
 
-use super::client::{ask, get};
 use super::ledger::Known;
 use super::{Behind, Soak};
+use crate::client::{ask, get};
 
 /// How often a command is killed in the middle.
 const KILLED: f64 = 0.3;

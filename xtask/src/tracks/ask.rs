@@ -1,24 +1,18 @@
 //! A server of one index, and questions to it.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use cuemark_core::Span;
 use serde_json::Value;
 
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::client::{self, Served};
+
 /// Answers to each question.
 const LIMIT: usize = 10;
 
-/// A server that ends with this value.
-pub(super) struct Server {
-    child: Child,
-    address: String,
-}
+/// The server of one index.
+pub(super) struct Server(Served);
 
 /// Which answers are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,20 +35,7 @@ pub(super) struct Answer {
 impl Server {
     /// Starts `command`, a `cuemark serve` on any port, and waits until it listens.
     pub(super) fn start(command: &mut Command) -> Result<Self> {
-        let mut child = command.stderr(Stdio::piped()).spawn().context("cuemark serve")?;
-        let mut lines = BufReader::new(child.stderr.take().context("the server says nothing")?).lines();
-        let mut said = Vec::new();
-        for line in lines.by_ref().map_while(Result::ok) {
-            if let Some((_, address)) = line.split_once("http://") {
-                let address = address.trim().to_owned();
-                // Kept from filling the pipe.
-                std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-                return Ok(Self { child, address });
-            }
-            said.push(line);
-        }
-        let _ = child.wait();
-        bail!("the server does not start: {}", said.join("; "))
+        Served::start(command).map(Self)
     }
 
     /// The answers to `question`, best first.
@@ -75,21 +56,9 @@ impl Server {
     }
 
     fn get(&self, path: &str) -> Result<Value> {
-        let mut stream = TcpStream::connect(&self.address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply)?;
-        let (head, body) = reply.split_once("\r\n\r\n").context("no head")?;
-        ensure!(head.split(' ').nth(1) == Some("200"), "{path}: {body}");
-        Ok(serde_json::from_str(body)?)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let reply = client::get(&self.0.address, path)?;
+        ensure!(reply.status == 200, "{path}: {}", String::from_utf8_lossy(&reply.body));
+        reply.json()
     }
 }
 

@@ -1,14 +1,14 @@
 //! The server's times, asked by another process at a steady rate.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use super::{Table, lines, number};
+use crate::client::Served;
 use crate::process::target_folder;
 use crate::python;
 
@@ -23,39 +23,19 @@ const SENTENCES: usize = 500;
 /// Milliseconds within which 99 of 100 answers are wanted.
 const WANTED_MS: f64 = 20.0;
 
-/// A server that ends with this value.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Times with every sentence new to the server, then with all of them known.
 pub(super) fn measure(python: &Path, index: &Path, truth: &Path, folder: &Path) -> Result<Value> {
     let sentences = folder.join("sentences.txt");
     std::fs::write(&sentences, different(truth)?.join("\n"))?;
-    let mut child = Command::new(target_folder()?.join("release/cuemark"))
-        .arg("serve")
-        .arg(index)
-        .args(["--listen", "127.0.0.1:0"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .context("cuemark serve")?;
-    let told = BufReader::new(child.stderr.take().context("the server says nothing")?);
-    let server = Server(child);
-    let said = told.lines().map_while(Result::ok).find_map(|line| Some(line.split_once("http://")?.1.to_owned()));
-    let address = said.context("the server does not say where it listens")?;
+    let mut serve = Command::new(target_folder()?.join("release/cuemark"));
+    let server = Served::start(serve.arg("serve").arg(index).args(["--listen", "127.0.0.1:0"]))?;
     let load = |rate: usize| -> Result<Value> {
         let mut command = Command::new(python);
-        command.arg(python::peer("http_load.py")).args([&address, &rate.to_string(), &SECONDS.to_string()]);
+        command.arg(python::peer("http_load.py")).args([&server.address, &rate.to_string(), &SECONDS.to_string()]);
         lines(command.arg(&sentences).arg(CONNECTIONS.to_string()))?.pop().context("no figures of the load")
     };
     let new = load(0)?;
     let known = load(RATE)?;
-    drop(server);
     Ok(json!({ "new": new, "known": known }))
 }
 
