@@ -11,8 +11,9 @@ use cuemark_fuzz::coverage::Coverage;
 use crate::Places;
 use crate::worker::keep;
 
-/// How long one process runs. Short, so that what one finds the others soon know.
-const SLICE: Duration = Duration::from_secs(10);
+/// How long one process runs. Short, so that what one finds the others soon know; long beside the seconds that it takes to read
+/// every seed in every way first.
+const SLICE: Duration = Duration::from_secs(30);
 /// A process whose input is older than this hangs.
 const HANGS: Duration = Duration::from_secs(30);
 /// A process that holds more than this, in bytes, has found something that grows.
@@ -133,6 +134,8 @@ fn start(target: &'static str, time: Duration, folder: PathBuf, seed: u64, place
         // Readers have buffers of a quarter of a megabyte, which glibc would ask the system for and give back every time.
         .env("MALLOC_MMAP_THRESHOLD_", "8388608")
         .env("MALLOC_TRIM_THRESHOLD_", "67108864")
+        // A process has one core. Readers that share an input out among threads would wake some for every few bytes.
+        .env("RAYON_NUM_THREADS", "1")
         .spawn()?;
     Ok(Process { target, child, folder })
 }

@@ -14,6 +14,7 @@ mod spread;
 mod steps;
 mod text;
 mod train;
+mod versions;
 mod zoo;
 
 use std::process::ExitCode;
@@ -80,6 +81,11 @@ pub(crate) const BENCHES: &[Bench] = &[
         name: "train",
         about: "2D-TAN's inference and training step against dense PyTorch, with the bound that the cells set",
         run: train::run,
+    },
+    Bench {
+        name: "versions",
+        about: "adding to an index and searching it: this program against another of its versions (CUEMARK_BENCH_OTHER)",
+        run: versions::run,
     },
     Bench {
         name: "zoo",

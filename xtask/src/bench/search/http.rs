@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::{Table, lines, number};
 use crate::client::Served;
-use crate::process::target_folder;
 use crate::python;
 
 /// Requests a second.
@@ -23,12 +22,11 @@ const SENTENCES: usize = 500;
 /// Milliseconds within which 99 of 100 answers are wanted.
 const WANTED_MS: f64 = 20.0;
 
-/// Times with every sentence new to the server, then with all of them known.
-pub(super) fn measure(python: &Path, index: &Path, truth: &Path, folder: &Path) -> Result<Value> {
+/// Times of `program` with every sentence new to the server, then with all of them known.
+pub(crate) fn measure(program: &Path, python: &Path, index: &Path, truth: &Path, folder: &Path) -> Result<Value> {
     let sentences = folder.join("sentences.txt");
     std::fs::write(&sentences, different(truth)?.join("\n"))?;
-    let mut serve = Command::new(target_folder()?.join("release/cuemark"));
-    let server = Served::start(serve.arg("serve").arg(index).args(["--listen", "127.0.0.1:0"]))?;
+    let server = Served::start(Command::new(program).arg("serve").arg(index).args(["--listen", "127.0.0.1:0"]))?;
     let load = |rate: usize| -> Result<Value> {
         let mut command = Command::new(python);
         command.arg(python::peer("http_load.py")).args([&server.address, &rate.to_string(), &SECONDS.to_string()]);

@@ -5,7 +5,7 @@
 //! below the build folder. The run is trained on a smaller world than the one that is indexed: that is enough for moments
 //! that lie as a trained model's do.
 
-mod http;
+pub(super) mod http;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -58,7 +58,8 @@ pub(crate) fn run(_: &Options) -> Result<Report> {
         let mut peer = Command::new(&python);
         theirs.extend(lines(peer.arg(python::peer("hnsw_search.py")).arg(&out).args(numbers))?);
     }
-    let served = http::measure(&python, &index, &world.join("splits/train.jsonl"), &folder)?;
+    let program = target_folder()?.join("release/cuemark");
+    let served = http::measure(&program, &python, &index, &world.join("splits/train.jsonl"), &folder)?;
     report(&ours, &theirs, &served)
 }
 
@@ -119,7 +120,7 @@ fn report(ours: &[Value], theirs: &[Value], served: &Value) -> Result<Report> {
     Ok(Report { tables, figures: json!({ "ours": ours, "hnswlib": theirs, "http": served }) })
 }
 
-fn number(value: &Value) -> Result<f64> {
+pub(super) fn number(value: &Value) -> Result<f64> {
     value.as_f64().context("a figure is missing")
 }
 
@@ -184,7 +185,7 @@ fn fastest(told: &Value) -> Result<(f64, f64)> {
     good.max_by(|a, b| a.1.total_cmp(&b.1)).with_context(|| format!("no point with recall {RECALL}: {told}"))
 }
 
-fn call(command: &mut Command) -> Result<()> {
+pub(super) fn call(command: &mut Command) -> Result<()> {
     let name = format!("{command:?}");
     if !command.status().context(name.clone())?.success() {
         bail!("{name} did not end well");
