@@ -87,6 +87,11 @@ fn splits(folder: &Utf8Path, name: &str, root: &Utf8Path, protocol: Protocol, pr
         return Err(BenchError::Matrix { place: "dataset".to_owned(), problem, hint: None });
     };
     let dataset = cuemark_data::load(cuemark_data::find(name)?, root, &ReadOptions::default(), progress)?;
+    // Of published datasets people have the parts that they need; a world is made whole, and one that is not would be cut otherwise.
+    if let Some(file) = dataset.absent.first().filter(|_| name == WORLD) {
+        let problem = format!("`{}` is not there: the world in `{root}` is not whole", file.path);
+        return Err(BenchError::Matrix { place: "dataset".to_owned(), problem, hint: None });
+    }
     let (made, inputs) = (recipe.part(&dataset, progress)?, dataset_inputs(&dataset)?);
     write_folder(&made, name, inputs, folder, Overwrite::Never)?;
     Ok(())
