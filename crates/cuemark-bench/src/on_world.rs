@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use cuemark_formats::world_folder::WORLD;
 use cuemark_text::variants::QueryText;
 use serde::Serialize;
 
@@ -63,7 +64,7 @@ struct Quoted {
 }
 
 fn counts(run: &RunResult) -> bool {
-    run.dataset == "world" && run.variant.is_empty() && (run.features.is_empty() || run.features == "motion")
+    run.dataset == WORLD && run.variant.is_empty() && (run.features.is_empty() || run.features == "motion")
 }
 
 /// The figures of the first test of the split that has one.

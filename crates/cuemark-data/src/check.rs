@@ -29,14 +29,14 @@ impl CheckReport {
     /// Whether nothing is wrong; absent files are not.
     pub fn is_ok(&self) -> bool {
         let splits = self.splits.iter().chain(&self.overall).map(|split| split.verdict);
-        splits.chain(self.sides.iter().map(|side| side.verdict)).all(|verdict| verdict != Verdict::Wrong)
+        splits.chain(self.sides.iter().map(|side| side.verdict)).all(|verdict| verdict != CheckVerdict::Wrong)
     }
 }
 
 /// What came of comparing a file with what was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum CheckVerdict {
     /// Every published figure is met.
     Ok,
     /// A figure is not met, or the file cannot be read.
@@ -55,7 +55,7 @@ pub struct SplitCheck {
     /// Its file below the folder; where it is absent, the name it should have.
     pub file: String,
     /// What came of it.
-    pub verdict: Verdict,
+    pub verdict: CheckVerdict,
     /// Published figures and ours.
     pub figures: Vec<Figure>,
     /// What is wrong with its rows, fault by fault.
@@ -76,7 +76,7 @@ pub struct Figure {
     /// As found; `None` when it cannot be told, for want of durations, say.
     pub found: Option<f64>,
     /// What came of comparing the two.
-    pub verdict: Verdict,
+    pub verdict: CheckVerdict,
 }
 
 /// How many rows had one fault.
@@ -96,7 +96,7 @@ pub struct SideCheck {
     /// What they hold.
     pub about: String,
     /// What came of it.
-    pub verdict: Verdict,
+    pub verdict: CheckVerdict,
     /// Published figures and ours.
     pub figures: Vec<Figure>,
     /// Why the files cannot be read, when they cannot.
@@ -111,7 +111,7 @@ pub fn check(dataset: &Dataset) -> CheckReport {
         None => SplitCheck {
             split: file.split.to_owned(),
             file: file.path.to_owned(),
-            verdict: Verdict::Absent,
+            verdict: CheckVerdict::Absent,
             figures: Vec::new(),
             faults: Vec::new(),
             dropped: 0,
@@ -163,8 +163,13 @@ fn split_check(name: &str, file: &str, splits: &[&Split], expected: &Expected) -
 
 fn side_check(dataset: &Dataset, side: &SideCard) -> SideCheck {
     let files = side.paths.iter().map(|path| (*path).to_owned()).collect();
-    let mut check =
-        SideCheck { files, about: side.about.to_owned(), verdict: Verdict::Absent, figures: Vec::new(), problem: None };
+    let mut check = SideCheck {
+        files,
+        about: side.about.to_owned(),
+        verdict: CheckVerdict::Absent,
+        figures: Vec::new(),
+        problem: None,
+    };
     let sources: Option<Vec<Source>> = side.paths.iter().map(|path| Source::find(&dataset.root, path)).collect();
     let Some(sources) = sources else { return check };
     match (side.count)(&sources) {
@@ -175,7 +180,7 @@ fn side_check(dataset: &Dataset, side: &SideCard) -> SideCheck {
             check.verdict = verdict(&check.figures);
         }
         Err(error) => {
-            check.verdict = Verdict::Wrong;
+            check.verdict = CheckVerdict::Wrong;
             check.problem = Some(whole_message(&error));
         }
     }
@@ -184,19 +189,19 @@ fn side_check(dataset: &Dataset, side: &SideCard) -> SideCheck {
 
 fn figure(name: &str, published: f64, found: Option<f64>, tolerance: f64) -> Figure {
     let verdict = match found {
-        None => Verdict::Absent,
-        Some(found) if (found - published).abs() <= tolerance => Verdict::Ok,
-        Some(_) => Verdict::Wrong,
+        None => CheckVerdict::Absent,
+        Some(found) if (found - published).abs() <= tolerance => CheckVerdict::Ok,
+        Some(_) => CheckVerdict::Wrong,
     };
     Figure { name: name.to_owned(), published, found, verdict }
 }
 
-fn verdict(figures: &[Figure]) -> Verdict {
+fn verdict(figures: &[Figure]) -> CheckVerdict {
     if figures.is_empty() {
-        Verdict::Unpublished
-    } else if figures.iter().any(|figure| figure.verdict == Verdict::Wrong) {
-        Verdict::Wrong
+        CheckVerdict::Unpublished
+    } else if figures.iter().any(|figure| figure.verdict == CheckVerdict::Wrong) {
+        CheckVerdict::Wrong
     } else {
-        Verdict::Ok
+        CheckVerdict::Ok
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::readers::{
     activitynet_captions, activitynet_cd, charades_cd, charades_sta, cuemark_jsonl, didemo, human_reannotations,
-    msr_vtt, mvmr, qvhighlights, tacos, tacos_2dtan, tacos_raw, tvr, tvr_ranking, tvsum, youcook2, youtube_highlights,
+    msr_vtt, mvmr, qvhighlights, tacos, tacos_2dtan, tacos_raw, tvr, tvr_ranking, tvsum, world, youcook2,
+    youtube_highlights,
 };
 use crate::{DataError, DatasetCard, Result};
 
@@ -26,6 +27,7 @@ pub static DATASETS: &[&DatasetCard] = &[
     &mvmr::CARD,
     &human_reannotations::CARD,
     &cuemark_jsonl::CARD,
+    &world::CARD,
 ];
 
 /// The dataset called `name`.

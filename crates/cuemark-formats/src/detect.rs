@@ -1,4 +1,7 @@
 //! Which layout a prediction file has, judged by its content and never by its name.
+//!
+//! An enum, where truth has a slice of layouts that each recognise themselves: prediction files share their keys, so that one pass in
+//! one order tells them apart, and a layout that somebody forgets to read, write or name does not compile.
 
 use std::fmt;
 use std::str::FromStr;

@@ -14,6 +14,7 @@ mod cut;
 mod digest;
 mod encode;
 mod error;
+mod ffprobe;
 mod find;
 mod frames;
 mod framing;

@@ -3,11 +3,8 @@
 use cuemark_core::Progress;
 use serde::Deserialize;
 
-use crate::program::{Call, Input, Limits, Program};
+use crate::ffprobe::{Disposition, Probed, lasting};
 use crate::{Ffmpeg, MediaError, OpenedVideo, Result};
-
-/// The most bytes that ffprobe may say about one file.
-const ANSWER: usize = 1 << 20;
 
 /// What a file says about its pictures. Files may lie or not know; decoding finds out.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,38 +29,11 @@ impl Ffmpeg {
     /// # Errors
     /// When it is no media file, has no pictures (a cover image is none), or `ffprobe` is missing.
     pub fn probe(&self, video: &OpenedVideo, progress: &Progress) -> Result<VideoInfo> {
-        let fault = |problem: String| MediaError::video(video.path(), problem);
         let entries = "stream=index,codec_type,codec_name,width,height,avg_frame_rate,duration:stream_tags=rotate:\
                        stream_side_data=rotation:stream_disposition=attached_pic:format=duration";
-        let mut running = self.start(&Call {
-            program: Program::Ffprobe,
-            before: ["-v", "level+error", "-of", "json", "-show_entries", entries].map(str::to_owned).into(),
-            input: Input::Video(video),
-            after: Vec::new(),
-            limits: Limits::brief(30),
-        })?;
-        let answer = running.collect(ANSWER, progress)?;
-        let (status, complaints) = running.end(progress)?;
-        if !status.success() {
-            return Err(fault(complaints.first.unwrap_or_else(|| format!("`ffprobe` ended with {status}"))));
-        }
-        let answer: Answer =
-            serde_json::from_slice(&answer).map_err(|error| fault(format!("what `ffprobe` says of it: {error}")))?;
-        answer.video().map_err(fault)
+        let answer = self.ask::<Stream>(video, entries, progress)?;
+        answer.video().map_err(|problem| MediaError::video(video.path(), problem))
     }
-}
-
-#[derive(Deserialize)]
-struct Answer {
-    #[serde(default)]
-    streams: Vec<Stream>,
-    #[serde(default)]
-    format: Format,
-}
-
-#[derive(Deserialize, Default)]
-struct Format {
-    duration: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -83,18 +53,12 @@ struct Stream {
     side_data_list: Vec<SideData>,
 }
 
-#[derive(Deserialize, Default)]
-struct Disposition {
-    #[serde(default)]
-    attached_pic: u8,
-}
-
 #[derive(Deserialize)]
 struct SideData {
     rotation: Option<i32>,
 }
 
-impl Answer {
+impl Probed<Stream> {
     /// The first stream of moving pictures.
     fn video(self) -> Result<VideoInfo, String> {
         let mut streams = self.streams.iter().filter(|stream| stream.codec_type == "video");
@@ -113,10 +77,9 @@ impl Answer {
             return Err(format!("has pictures of {width} x {height} pixels"));
         }
         let rotation = stream.side_data_list.iter().find_map(|data| data.rotation).unwrap_or(0) % 360;
-        let seconds = |text: &Option<String>| text.as_deref()?.parse().ok().filter(|s: &f64| *s > 0.0 && s.is_finite());
         Ok(VideoInfo {
             stream: stream.index,
-            duration: seconds(&stream.duration).or_else(|| seconds(&self.format.duration)),
+            duration: lasting(stream.duration.as_deref()).or_else(|| lasting(self.format.duration.as_deref())),
             rate: stream.avg_frame_rate.as_deref().and_then(ratio),
             size: if rotation % 180 == 0 { [width, height] } else { [height, width] },
             rotation,

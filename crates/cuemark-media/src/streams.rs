@@ -3,11 +3,9 @@
 use cuemark_core::Progress;
 use serde::Deserialize;
 
+use crate::ffprobe::{Disposition, Probed, lasting, seconds};
 use crate::program::{Call, Input, Limits, Program};
 use crate::{Ffmpeg, MediaError, OpenedVideo, Result};
-
-/// The most bytes that ffprobe may say about one file.
-const ANSWER: usize = 1 << 20;
 
 /// The streams of a file that are heard or read.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -51,24 +49,9 @@ impl Ffmpeg {
     /// # Errors
     /// When it is no media file, or `ffprobe` is missing.
     pub fn streams(&self, video: &OpenedVideo, progress: &Progress) -> Result<Streams> {
-        let fault = |problem: String| MediaError::video(video.path(), problem);
         let entries = "stream=index,codec_type,codec_name,start_time,duration:stream_tags=language:\
                        stream_disposition=attached_pic:format=start_time,duration";
-        let mut running = self.start(&Call {
-            program: Program::Ffprobe,
-            before: ["-v", "level+error", "-of", "json", "-show_entries", entries].map(str::to_owned).into(),
-            input: Input::Video(video),
-            after: Vec::new(),
-            limits: Limits::brief(30),
-        })?;
-        let answer = running.collect(ANSWER, progress)?;
-        let (status, complaints) = running.end(progress)?;
-        if !status.success() {
-            return Err(fault(complaints.first.unwrap_or_else(|| format!("`ffprobe` ended with {status}"))));
-        }
-        let answer: Answer =
-            serde_json::from_slice(&answer).map_err(|error| fault(format!("what `ffprobe` says of it: {error}")))?;
-        Ok(answer.streams())
+        Ok(self.ask::<Stream>(video, entries, progress)?.streams())
     }
 
     /// The lines of one of its subtitles as a SubRip file.
@@ -101,20 +84,6 @@ impl Ffmpeg {
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    #[serde(default)]
-    streams: Vec<Stream>,
-    #[serde(default)]
-    format: Format,
-}
-
-#[derive(Deserialize, Default)]
-struct Format {
-    start_time: Option<String>,
-    duration: Option<String>,
-}
-
-#[derive(Deserialize)]
 struct Stream {
     index: usize,
     #[serde(default)]
@@ -135,19 +104,13 @@ struct Tags {
     language: String,
 }
 
-#[derive(Deserialize, Default)]
-struct Disposition {
-    #[serde(default)]
-    attached_pic: u8,
-}
-
-impl Answer {
+impl Probed<Stream> {
     fn streams(self) -> Streams {
-        let number = |text: &Option<String>| text.as_deref()?.parse().ok().filter(|s: &f64| s.is_finite());
-        let positive = |text: &Option<String>| number(text).filter(|seconds| *seconds > 0.0);
         let pictures =
             self.streams.iter().find(|stream| stream.codec_type == "video" && stream.disposition.attached_pic == 0);
-        let begin = pictures.and_then(|stream| number(&stream.start_time)).zip(number(&self.format.start_time));
+        let begin = pictures
+            .and_then(|stream| seconds(stream.start_time.as_deref()))
+            .zip(seconds(self.format.start_time.as_deref()));
         let pictures_begin = begin.map_or(0.0, |(own, container)| (own - container).max(0.0));
         let sound = self.streams.iter().find(|stream| stream.codec_type == "audio" && !stream.codec_name.is_empty());
         let texts = self
@@ -157,7 +120,7 @@ impl Answer {
         Streams {
             sound: sound.map(|stream| SoundInfo {
                 stream: stream.index,
-                duration: positive(&stream.duration).or_else(|| positive(&self.format.duration)),
+                duration: lasting(stream.duration.as_deref()).or_else(|| lasting(self.format.duration.as_deref())),
                 pictures_begin,
                 codec: stream.codec_name.clone(),
             }),

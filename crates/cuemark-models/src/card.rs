@@ -23,8 +23,6 @@ pub struct ModelCard {
     pub tasks: &'static [Task],
     /// What it learns from.
     pub supervision: Supervision,
-    /// Whether its moments can be put into an index.
-    pub bi_encoder: bool,
     /// One line on the idea.
     pub idea: &'static str,
     /// The configurations its paper reports, first the one that tables quote.
@@ -124,7 +122,7 @@ impl ModelCard {
     /// # Errors
     /// When the settings do not build, which a test rules out.
     pub fn parameters(&self, size: &FullSize) -> Result<usize> {
-        Ok(self.counted(size)?.count())
+        Ok(self.counted(size)?.params.count())
     }
 
     /// Names and shapes of everything that one of its published configurations holds, buffers included.
@@ -132,19 +130,36 @@ impl ModelCard {
     /// # Errors
     /// As [`ModelCard::parameters`].
     pub fn shapes(&self, size: &FullSize) -> Result<Shapes> {
-        Ok(self.counted(size)?.shapes())
+        Ok(self.counted(size)?.params.shapes())
     }
 
-    fn counted(&self, size: &FullSize) -> Result<Params> {
+    /// Whether moments of one of its published configurations can be put into an index: whether the network is a
+    /// [`BiEncoder`](crate::BiEncoder).
+    ///
+    /// # Errors
+    /// As [`ModelCard::parameters`].
+    pub fn is_bi_encoder(&self, size: &FullSize) -> Result<bool> {
+        Ok(self.counted(size)?.model.bi_encoder().is_some())
+    }
+
+    /// The network without its numbers.
+    fn counted(&self, size: &FullSize) -> Result<Skeleton> {
         let settings = size.settings.parse::<toml::Table>().map_err(|error| self.fault(error.message().to_owned()))?;
         let params = Params::counted();
-        self.build(&settings, &Given::widths(size.visual, size.words, BERT_VOCABULARY), params.builder())?;
-        Ok(params)
+        let given = Given::widths(size.visual, size.words, BERT_VOCABULARY);
+        let model = self.build(&settings, &given, params.builder())?;
+        Ok(Skeleton { params, model })
     }
 
     pub(crate) fn fault(&self, problem: String) -> ModelError {
         ModelError::Settings { model: self.name, problem }
     }
+}
+
+/// A network whose parameters have names and shapes only.
+struct Skeleton {
+    params: Params,
+    model: Box<dyn Model>,
 }
 
 /// Words in the vocabulary of the uncased BERT family.

@@ -31,6 +31,6 @@ pub use joint::{ClipLabels, ClipPairs, ClipStretch, JointTargets, JointTruth, Ra
 pub use layers::{Bert, BertFamily, BertSize, EndClip, TokenVectors, WordTable, real_steps};
 pub use losses::Sampling;
 pub use model::{
-    Answer, Answers, BatchBy, BiEncoder, Code, Corpus, Given, Grid, HardNegatives, Input, Loss, Model, Moments,
-    Proposal, Text, suppress,
+    BatchAnswers, BatchBy, BiEncoder, Code, Corpus, Given, Grid, HardNegatives, Input, Loss, Model, Moments, Proposal,
+    Text, VideoAnswer, suppress,
 };

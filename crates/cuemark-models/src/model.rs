@@ -29,8 +29,8 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     /// As [`Model::loss`].
-    fn answer(&self, batch: &Batch) -> Result<Answers> {
-        Ok(Answers { proposals: self.propose(batch)?, saliency: None })
+    fn answer(&self, batch: &Batch) -> Result<BatchAnswers> {
+        Ok(BatchAnswers { proposals: self.propose(batch)?, saliency: None })
     }
 
     /// The overlap above which the worse of two proposals is dropped; `None` keeps them all.
@@ -91,7 +91,7 @@ pub trait Corpus {
     ///
     /// # Errors
     /// Those of the tensor operations.
-    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<Answer>>>;
+    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<VideoAnswer>>>;
 
     /// As [`Corpus::search`], after another model gave the videos the scores `first_stage[query][video]`, which count in
     /// place of the model's own where it can take them.
@@ -103,7 +103,7 @@ pub trait Corpus {
         queries: &QueryBatch,
         videos: &[&Code],
         _first_stage: &[Vec<f32>],
-    ) -> Result<Vec<Vec<Answer>>> {
+    ) -> Result<Vec<Vec<VideoAnswer>>> {
         self.search(queries, videos)
     }
 }
@@ -147,7 +147,7 @@ pub struct Moments {
 
 /// What a corpus model says about one video.
 #[derive(Debug, Clone, Default)]
-pub struct Answer {
+pub struct VideoAnswer {
     /// How well the video as a whole fits the query.
     pub video_score: f32,
     /// Its best moments, scores comparable over videos, best first.
@@ -156,14 +156,14 @@ pub struct Answer {
 
 /// What a model says about every pair of a batch.
 #[derive(Debug, Clone)]
-pub struct Answers {
+pub struct BatchAnswers {
     /// Spans, best first, as [`Model::propose`] gives them.
     pub proposals: Vec<Vec<Proposal>>,
     /// For every real clip how well it fits the query; larger is better, comparable within one query.
     pub saliency: Option<Vec<Vec<f32>>>,
 }
 
-impl Answers {
+impl BatchAnswers {
     /// Nothing about so many pairs.
     pub(crate) fn none(pairs: usize) -> Self {
         Self { proposals: vec![Vec::new(); pairs], saliency: None }

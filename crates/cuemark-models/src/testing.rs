@@ -7,7 +7,8 @@ use cuemark_tensor::{DType, Device, Params, Pass, Tensor, VarBuilder};
 use crate::layers::detr::DetrSize;
 use crate::layers::{TokenVectors, real_steps};
 use crate::{
-    Answer, Answers, Batch, ClipLabels, Given, Model, Proposal, QueryBatch, RatedClip, Result, Targets, VideoBatch,
+    Batch, BatchAnswers, ClipLabels, Given, Model, Proposal, QueryBatch, RatedClip, Result, Targets, VideoAnswer,
+    VideoBatch,
 };
 
 /// Sizes of a toy batch: small enough for a test, different enough from each other that a mixed-up axis shows.
@@ -104,12 +105,12 @@ impl Toy {
 }
 
 /// The place of the video that fits best; of equals the first.
-pub(crate) fn best_video(answers: &[Answer]) -> usize {
+pub(crate) fn best_video(answers: &[VideoAnswer]) -> usize {
     first_best(answers.iter().map(|answer| answer.video_score))
 }
 
 /// The place of the video whose best moment fits best; of equals the first.
-pub(crate) fn best_moment(answers: &[Answer]) -> usize {
+pub(crate) fn best_moment(answers: &[VideoAnswer]) -> usize {
     first_best(answers.iter().map(|answer| answer.moments[0].score))
 }
 
@@ -263,8 +264,8 @@ pub(crate) fn moved_by_padding(model: &dyn Model) -> f32 {
     let short = joint_batch();
     let longer = short.with_longer_videos(3).with_longer_words(2);
     let [few, more] = [&short, &longer].map(|batch| model.answer(batch).unwrap());
-    let scores = |answers: &Answers| answers.saliency.clone().unwrap().concat();
-    let best = |answers: &Answers| -> Vec<f32> {
+    let scores = |answers: &BatchAnswers| answers.saliency.clone().unwrap().concat();
+    let best = |answers: &BatchAnswers| -> Vec<f32> {
         let first = |proposals: &Vec<Proposal>| [proposals[0].score, proposals[0].span.start() as f32];
         answers.proposals.iter().flat_map(first).collect()
     };

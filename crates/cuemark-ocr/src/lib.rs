@@ -20,4 +20,4 @@ mod recogniser;
 
 pub use error::{OcrError, Result};
 pub use film::Read;
-pub use reader::{Found, Reader};
+pub use reader::{FoundText, Reader};

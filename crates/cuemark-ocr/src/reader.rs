@@ -30,7 +30,7 @@ pub struct Reader {
 
 /// One line in a picture.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct FoundText {
     /// What it says: the likeliest characters. English words may run together.
     pub text: String,
     /// The same with every space that the recogniser suspects: what to look for words in.
@@ -68,7 +68,7 @@ impl Reader {
     ///
     /// # Errors
     /// When `rgb` is no picture of that size, or the weights turn out to be of other networks.
-    pub fn picture(&self, rgb: &[u8], width: usize, height: usize) -> Result<Vec<Found>> {
+    pub fn picture(&self, rgb: &[u8], width: usize, height: usize) -> Result<Vec<FoundText>> {
         self.read(&Picture::new(rgb, width, height)?, SHORT_SIDE, usize::MAX, &|| Ok(()))
     }
 
@@ -80,7 +80,7 @@ impl Reader {
         short_side: usize,
         most: usize,
         go_on: &dyn Fn() -> Result<()>,
-    ) -> Result<Vec<Found>> {
+    ) -> Result<Vec<FoundText>> {
         let Some(fitted) = Fitted::of(picture) else { return Ok(Vec::new()) };
         let Some(map) = self.detector.map(&fitted.picture, short_side)? else { return Ok(Vec::new()) };
         let places = boxes(&map, fitted.picture.width, fitted.picture.height);
@@ -89,7 +89,7 @@ impl Reader {
         go_on()?;
         self.direction.set_upright(&mut lines)?;
         let readings = self.recogniser.read(&lines, go_on)?;
-        let found = places.into_iter().zip(readings).map(|(corners, reading)| Found {
+        let found = places.into_iter().zip(readings).map(|(corners, reading)| FoundText {
             text: reading.text,
             words: reading.words,
             corners: corners.map(|corner| fitted.original(corner, picture)),

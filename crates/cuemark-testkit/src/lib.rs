@@ -4,6 +4,8 @@
 //! checkout (`../shared`, or where `CUEMARK_SHARED` points) and may be absent: a test that wants one calls [`shared`]
 //! and returns when it answers `None`; so does one that wants published weights and calls [`weights`]. `cargo xtask test` lists the tests that did so.
 
+pub mod faults;
+
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::process::{Command, Output};

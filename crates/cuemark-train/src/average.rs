@@ -44,12 +44,14 @@ impl Average {
         for (name, average) in &mut self.tensors {
             let Some(var) = params.var(name) else { continue };
             let kept = (&*average * self.decay)?;
+            // Detached: an average with a history would hold the one before it, and that the one before, back to the first.
             *average = (kept + (var.as_tensor().detach() * (1.0 - self.decay))?)?;
         }
         Ok(())
     }
 
     /// Puts the average in the place of the weights and the weights in its own; a second call undoes the first.
+    // In the same variables, so that whoever judges or saves the network needs to know nothing of averages.
     pub(crate) fn exchange(&mut self, params: &Params) -> Result<()> {
         for (name, average) in &mut self.tensors {
             let Some(var) = params.var(name) else { continue };

@@ -43,6 +43,7 @@ impl Batches {
     /// The batch of these examples for training. It carries spans, if the model may see them, and negatives out of
     /// `candidates`, in stages that have them; what it draws comes from `rng`.
     pub(crate) fn training(&self, examples: &[usize], candidates: Option<&Candidates>, rng: &mut Rng) -> Result<Batch> {
+        // First of all: drawn queries become examples of the batch like any other, and everything below is made of those.
         let drawn = candidates.map(|candidates| candidates.draw(&self.examples, examples, rng));
         let examples = drawn.as_ref().map_or(examples, |drawn| drawn.examples.as_slice());
         let (mut videos, of_query) = self.videos_of(examples);
@@ -80,12 +81,14 @@ impl Batches {
     /// The videos of a batch, and for every query the place of its own among them.
     fn videos_of(&self, examples: &[usize]) -> (Vec<usize>, Vec<usize>) {
         let asked = examples.iter().map(|position| self.examples.list[*position].video);
+        // A video twice where two pairs share it: such models answer row by row, the sentence of a row about the clips of that row.
         if self.input.batch_by == BatchBy::Pairs {
             return (asked.collect(), (0..examples.len()).collect());
         }
         let mut videos: Vec<usize> = Vec::new();
         let mut of_query = Vec::with_capacity(examples.len());
         for video in asked {
+            // From the end: an epoch puts the examples of one video beside each other.
             let place = videos.iter().rposition(|known| *known == video).unwrap_or_else(|| {
                 videos.push(video);
                 videos.len() - 1
@@ -147,6 +150,7 @@ pub(crate) fn query_batch(list: &[&Example], of_query: Vec<usize>) -> Result<Que
     let words: Vec<&[u32]> = list.iter().map(|example| example.words.as_slice()).collect();
     let (word_ids, lengths) = padded(&words)?;
     let longest = word_ids.dim(1)?;
+    // All or none: a model that reads parses reads those of every query, and an empty one would be a parse too.
     let parses = list.iter().map(|example| example.parse.clone()).collect::<Option<Vec<_>>>();
     let phrases = if list.iter().all(|example| example.phrases.is_empty()) {
         None
@@ -180,6 +184,7 @@ fn padded(rows: &[&[u32]]) -> Result<(Tensor, Vec<usize>)> {
 }
 
 fn mask(lengths: &[usize], longest: usize) -> Result<Tensor> {
+    // Numbers, not truth values: networks multiply by it.
     let real = |length: usize| (0..longest).map(move |place| f32::from(u8::from(place < length)));
     let data: Vec<f32> = lengths.iter().copied().flat_map(real).collect();
     Ok(Tensor::from_vec(data, (lengths.len(), longest), &Device::Cpu)?)
@@ -193,6 +198,7 @@ fn targets(list: &[&Example], of_query: &[usize], clips: &[Arc<Clips>]) -> Targe
         let norm = NormSpan::new((start - clips.start) / clips.covered, (end - clips.start) / clips.covered);
         norm.map_or_else(whole, NormSpan::clipped)
     };
+    // A batch of weights that are all 1 says nothing about them, so that the loss is the paper's own and not a product with ones.
     let graded = list.iter().any(|example| example.relevance != 1.0);
     Targets {
         spans: list.iter().zip(of_query).map(span).collect(),
@@ -214,6 +220,8 @@ fn positives(
         (0..videos.len()).filter(|place| answering.binary_search(&videos[*place]).is_ok()).collect()
     };
     let positives: Vec<Vec<usize>> = list.iter().map(places).collect();
+    // Said only where it differs: contrastive losses take everything but the own video for a negative, which is what the papers
+    // do, and wrong only where a batch holds a second video that answers the query.
     let only_own = positives.iter().zip(of_query).all(|(places, own)| places.iter().all(|place| place == own));
     (!only_own).then_some(positives)
 }

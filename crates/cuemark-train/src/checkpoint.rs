@@ -80,6 +80,7 @@ pub(crate) fn save(files: &Arc<dyn Files>, path: &Utf8Path, tensors: &[(String, 
             .map_err(|error| fault(error.to_string()))
     });
     let views = views.collect::<Result<Vec<_>>>()?;
+    // Zeros first: the checksum covers the header that it stands in, and putting it there must not move a byte.
     let state = State { sha256: UNSEALED.to_owned(), ..state.clone() };
     let state = serde_json::to_string(&state).map_err(|error| fault(error.to_string()))?;
     let header = HashMap::from([(STATE.to_owned(), state)]);
@@ -100,12 +101,13 @@ fn seal(file: &mut [u8]) -> Option<()> {
 fn place_of(file: &[u8], sum: &str) -> Option<Range<usize>> {
     let (length, rest) = file.split_first_chunk::<8>()?;
     let header = rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    // By its digits, not by the JSON around it, in which keys have no order; so many in a row stand nowhere else.
     let start = 8 + header.windows(sum.len()).position(|piece| piece == sum.as_bytes())?;
     Some(start..start + sum.len())
 }
 
 fn sum(file: &[u8]) -> String {
-    Sha256::digest(file).iter().map(|byte| format!("{byte:02x}")).collect()
+    cuemark_core::digest::hex(&Sha256::digest(file))
 }
 
 /// Whether `file` is what was sealed with `sum`: the checksum of all its bytes, with zeros where the checksum stands.
@@ -156,6 +158,7 @@ pub(crate) fn parse(
     let state = state.ok_or_else(|| fault("is no checkpoint of ours".to_owned()))?;
     let mut state: State = serde_json::from_str(state).map_err(|error| fault(format!("is damaged: {error}")))?;
     let tensors = candle_core::safetensors::load_buffer(&bytes, device)?;
+    // Out of the state, which would otherwise differ from the one that was saved.
     let claimed = std::mem::take(&mut state.sha256);
     if claimed.is_empty() {
         return Ok((tensors, state, Seal::Missing));

@@ -145,6 +145,7 @@ impl Examples {
             if example.windows.is_empty() {
                 example.windows.push(span);
             }
+            // Counted and dropped here, once: a moment past the last clip has no clip to be learnt from.
             example.windows.retain(|window| self.count_reach(*window, clips.covered, shortest));
             example.span = example.windows.first().copied();
             if example.span.is_some() {
@@ -156,6 +157,7 @@ impl Examples {
             let why = format!("{all} queries, {past} past the last clip that the model sees");
             return Err(TrainError::EmptySplit { split: split.to_owned(), why });
         }
+        // Dropping moved the others up. Videos keep their places, by which examples name them; some have nothing to ask any more.
         self.of_video.iter_mut().for_each(Vec::clear);
         for (position, example) in kept.iter().enumerate() {
             self.of_video[example.video].push(position);
@@ -215,8 +217,10 @@ impl Examples {
     /// Counts one moment; whether the model sees any of it.
     pub(crate) fn count_reach(&mut self, span: Span, covered: f64, shortest: f64) -> bool {
         self.out_of_reach.moments += 1;
+        // One that only ends too late is kept: its target is clipped to what the model sees.
         let seen = span.start() < covered;
         self.out_of_reach.past_the_end += usize::from(!seen);
+        // At best the shortest answer contains such a moment, and then overlaps it by less than one half.
         self.out_of_reach.too_short += usize::from(seen && span.len() < 0.5 * shortest * covered);
         seen
     }
@@ -226,6 +230,7 @@ impl Examples {
         if by == BatchBy::Pairs {
             let mut order: Vec<usize> = (0..self.list.len()).collect();
             rng.shuffle(&mut order);
+            // The last batch may be small, and is kept: dropping it would leave other examples out in every epoch.
             return order.chunks(size).map(<[usize]>::to_vec).collect();
         }
         let mut order: Vec<usize> = (0..self.videos.len()).filter(|video| !self.of_video[*video].is_empty()).collect();
@@ -245,6 +250,7 @@ impl Examples {
 /// The moments of a query to learn from, with the weight of each: all that are graded or come with a similarity (the sets
 /// of `cuemark rank pseudo-train`), else the first that is simply right.
 fn moments(truth: &Truth) -> Vec<(VideoId, Option<Span>, f32)> {
+    // A grade is somebody's judgement, a similarity a comparison of sentences: where both are, the judgement counts.
     let graded = truth.moments.iter().any(|graded| graded.relevance.is_some());
     let similarities = if graded { None } else { similarities(truth) };
     let weight = |place: usize, graded: &GradedMoment| match (&similarities, graded.relevance) {
@@ -257,6 +263,8 @@ fn moments(truth: &Truth) -> Vec<(VideoId, Option<Span>, f32)> {
     };
     let weighted = truth.moments.iter().enumerate().map(moment).filter(|(.., weight)| *weight > 0.0);
     let all = graded || similarities.is_some();
+    // Models that learn from several right moments get them all in one example (`with_windows`); an example for each would
+    // count a query as often as it has moments.
     let found: Vec<_> = if all { weighted.collect() } else { weighted.take(1).collect() };
     if found.is_empty() {
         return truth.video.iter().map(|video| (video.id.clone(), None, 1.0)).collect();
@@ -267,6 +275,7 @@ fn moments(truth: &Truth) -> Vec<(VideoId, Option<Span>, f32)> {
 /// How like its query each moment is, in 0..1; `None` unless every moment says.
 fn similarities(truth: &Truth) -> Option<Vec<f32>> {
     let fields = truth.extra.get("moments")?.as_array()?;
+    // They stand in a list beside the moments: were a moment dropped on reading, every later one would get its neighbour's.
     if fields.len() != truth.moments.len() || fields.is_empty() {
         return None;
     }

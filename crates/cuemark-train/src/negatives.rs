@@ -45,6 +45,7 @@ impl Candidates {
         let Some(corpus) = trained.model.corpus() else {
             unreachable!("only models that search a corpus ask for negatives")
         };
+        // Once for all queries: videos are what is dear to encode.
         let coded = trained.encode(corpus, &examples.videos, &batches.footage, QUERIES_AT_ONCE)?;
         let codes: Vec<_> = coded.iter().map(|(code, _)| code).collect();
         let mut videos: Vec<Ranked> = Vec::with_capacity(examples.list.len());
@@ -56,6 +57,7 @@ impl Candidates {
             let scores = match corpus.score_videos(&asked, &codes)? {
                 Some(scores) => scores,
                 None => {
+                    // Models without a score of whole videos: the one that comes with their moments.
                     let answers = corpus.search(&asked, &codes)?;
                     answers.iter().map(|answers| answers.iter().map(|answer| answer.video_score).collect()).collect()
                 }
@@ -65,6 +67,8 @@ impl Candidates {
                 let mut of_query = Ranked { list: Vec::new(), positive: own };
                 queries[example.video].positive += own / examples.of_video[example.video].len() as f64;
                 for (video, relevance) in scores.iter().enumerate().filter(|(video, _)| *video != example.video) {
+                    // A video that shows what the query says is no negative, whoever it was written for: pushing it away
+                    // would unlearn what the positives teach.
                     let is_near = batches.nearness.as_ref().is_some_and(|near| {
                         f64::from(near.between(&example.query, &examples.videos[video])) > settings.threshold
                     });
@@ -89,6 +93,7 @@ impl Candidates {
             let videos = self.videos[*position].draw(&sampling, sampling.videos, rng);
             let queries = self.queries[examples.list[*position].video].draw(&sampling, sampling.queries, rng);
             for query in &queries {
+                // Two items may draw the same query, and in a second row it would count twice.
                 if !drawn.examples.contains(query) {
                     drawn.examples.push(*query);
                 }
@@ -121,12 +126,14 @@ impl Ranked {
     /// Adds a candidate, now and then dropping those that cannot stay, so that memory is bounded.
     fn push(&mut self, position: usize, relevance: f64) {
         self.list.push((position, relevance));
+        // Not at every push: each query is pushed to nearly every video, and every list would be sorted for each of them.
         if self.list.len() >= 4 * KEPT {
             self.cut();
         }
     }
 
     fn cut(&mut self) {
+        // Ties by position, so that the same seed draws the same negatives.
         self.list.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         self.list.truncate(KEPT);
     }

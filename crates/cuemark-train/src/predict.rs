@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cuemark_core::{Predictions, Progress, Split, Truth, VideoId};
 use cuemark_features::{Durations, FeatureVariant};
-use cuemark_models::{Answer, Batch, Code, Corpus, Proposal, suppress};
+use cuemark_models::{Batch, Code, Corpus, Proposal, VideoAnswer, suppress};
 use cuemark_tensor::Pass;
 use cuemark_text::Vocabulary;
 use serde::{Deserialize, Serialize};
@@ -228,7 +228,7 @@ impl Trained {
                 }
                 None => corpus.search(&queries, &codes)?,
             };
-            let answers: Vec<Answer> = answers.into_iter().next().unwrap_or_default();
+            let answers: Vec<VideoAnswer> = answers.into_iter().next().unwrap_or_default();
             for ((example, (_, clips)), answer) in of_truth.iter().zip(videos).zip(answers) {
                 let video = &every.videos[example.video];
                 ranked[truth].see_video(video, answer.video_score);

@@ -88,12 +88,14 @@ pub(crate) struct Place {
 
 impl Schedule {
     /// The factor on the stage's rate for the next step.
+    // From the place alone, nothing is carried from step to step: a run that is taken up anywhere goes on with the same rate.
     pub(crate) fn factor(&self, at: Place) -> f64 {
         let epochs_done = at.step / at.per_epoch.max(1);
         match self {
             Self::Constant => 1.0,
             Self::Milestones { epochs, factor, warm_up_epochs } => {
                 let fallen = factor.powi(epochs.iter().filter(|epoch| **epoch <= epochs_done).count() as i32);
+                // By whole epochs, as the recipes have it whose schedulers are stepped once an epoch.
                 let risen = (epochs_done + 1) as f64 / (*warm_up_epochs).max(1) as f64;
                 fallen * risen.min(1.0)
             }
@@ -110,6 +112,7 @@ impl Schedule {
 
     /// Whether `stale` evaluations in a row make the rate fall.
     pub(crate) fn falls_after(&self, stale: usize) -> bool {
+        // At every multiple, since `stale` goes on counting until something better comes.
         matches!(self, Self::Plateau { patience, .. } if stale > 0 && stale.is_multiple_of((*patience).max(1)))
     }
 }
@@ -119,6 +122,7 @@ fn warmed(at: Place, warm_up: f64, down: impl Fn(f64) -> f64) -> f64 {
     let warm = (warm_up.clamp(0.0, 1.0) * at.total as f64).floor();
     let step = at.step as f64;
     if step < warm {
+        // This step counts as done, or the first would be made at rate 0 and change nothing.
         return (step + 1.0) / warm;
     }
     let left = (at.total as f64 - step) / (at.total as f64 - warm).max(1.0);

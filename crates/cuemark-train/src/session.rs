@@ -69,6 +69,7 @@ impl<'a> Session<'a> {
                 return Err(TrainError::EmptySplit { split: split.name.clone(), why });
             }
         }
+        // Before the model, which is built for the widths of what is stored.
         let footage = Footage::open(&run.data, durations(&train))?;
         let (trained, state, saved) = match beginning {
             Beginning::Resumed => {

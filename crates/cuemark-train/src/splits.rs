@@ -29,6 +29,11 @@ fn add_ratings(split: &mut Split, path: &Utf8Path) -> Result<()> {
 }
 
 impl DataConfig {
+    /// Whether the dataset is the built-in world, whose folder has features, ratings and parses where we know them to be.
+    pub fn is_world(&self) -> bool {
+        self.dataset.as_deref() == Some(WORLD)
+    }
+
     /// The queries of a split: a file when there is one of that name, else a split of the dataset.
     ///
     /// # Errors
@@ -38,6 +43,7 @@ impl DataConfig {
         let root = self.root.as_deref().unwrap_or(Utf8Path::new("."));
         let beside = |path: Utf8PathBuf| path.is_file().then_some(path);
         let file = match self.dataset.as_deref() {
+            // Queries that are asked of other videos, or graded, lie beside the splits and go by their files' names.
             Some(WORLD) => beside(world_folder::split(root, name))
                 .or_else(|| beside(root.join(format!("{name}.jsonl"))))
                 .or_else(|| beside(name.into()))
@@ -52,7 +58,7 @@ impl DataConfig {
                 cuemark_data::load(dataset, root, &options, &Progress::new())?.split(name)?.into_owned()
             }
         };
-        if self.dataset.as_deref() == Some(WORLD) {
+        if self.is_world() {
             let ratings = world_folder::ratings(root, name);
             if ratings.is_file() && world_folder::split(root, name).is_file() {
                 add_ratings(&mut split, &ratings)?;
@@ -65,9 +71,7 @@ impl DataConfig {
     /// Where the clip features lie; the world's strongest when nothing is said.
     pub fn features(&self) -> Utf8PathBuf {
         match (&self.features, &self.root) {
-            (Some(features), Some(root)) if self.dataset.as_deref() == Some(WORLD) && !features.exists() => {
-                root.join(features)
-            }
+            (Some(features), Some(root)) if self.is_world() && !features.exists() => root.join(features),
             (Some(features), _) => features.clone(),
             (None, root) => world_folder::features(root.as_deref().unwrap_or(Utf8Path::new("")), "motion"),
         }
@@ -76,7 +80,7 @@ impl DataConfig {
     /// Where parses of the queries lie, when a file has them.
     pub fn parses(&self) -> Option<Utf8PathBuf> {
         let of_world = || {
-            let root = self.root.as_ref().filter(|_| self.dataset.as_deref() == Some(WORLD))?;
+            let root = self.root.as_ref().filter(|_| self.is_world())?;
             Some(root.join(world_folder::PARSES)).filter(|path| path.is_file())
         };
         self.parses.clone().or_else(of_world)

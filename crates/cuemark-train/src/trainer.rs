@@ -79,6 +79,7 @@ pub fn train(run: &RunFile, options: &TrainOptions, progress: &Progress) -> Resu
         Start::Resume if options.folder.last().is_file() => Beginning::Resumed,
         _ => Beginning::Fresh,
     };
+    // Before anything is opened: a resumed run with another run file would end in weights that neither of the two describes.
     match beginning {
         Beginning::Resumed => options.folder.check_same(run)?,
         Beginning::Fresh => options.folder.check_free(options.overwrite())?,

@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use cuemark_core::Progress;
 use cuemark_formats::Overwrite;
 use cuemark_protocols::pools::calibration::{Shares, by_known_pools, by_share};
-use cuemark_protocols::pools::{Calibration, Collection, PoolReport, PoolSettings, Thresholds, make};
+use cuemark_protocols::pools::{Collection, PoolCalibration, PoolReport, PoolSettings, Thresholds, make};
 use serde::{Deserialize, Serialize};
 
 use crate::similarity::with_videos;
@@ -126,7 +126,7 @@ impl MakePools {
         let between = self.similarity.between(&queries, &queries, progress)?;
         progress.phase("making pools", 0);
         let (thresholds, calibration) = match (self.thresholds, &self.known) {
-            (Some(given), _) => (given.thresholds(), Calibration::Given),
+            (Some(given), _) => (given.thresholds(), PoolCalibration::Given),
             (None, Some(path)) => {
                 let known = Queries::new(path).read()?;
                 by_known_pools(&queries, &known, &*between, PUBLISHED_POSITIVES, LOST)?

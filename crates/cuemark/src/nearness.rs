@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use camino::Utf8Path;
 use cuemark_core::{Progress, QueryId, VideoId};
-use cuemark_formats::world_folder::WORLD;
 use cuemark_train::{NearSentences, Nearness, RunFile};
 use cuemark_world::WorldLog;
 
@@ -20,7 +19,7 @@ pub(crate) fn nearness(run: &RunFile, progress: &Progress) -> Result<Option<Arc<
     Ok(match run.data.similarity.as_deref() {
         None | Some(WORDS) => None,
         Some(LOG) => {
-            let (Some(WORLD), Some(world)) = (run.data.dataset.as_deref(), &run.data.root) else {
+            let Some(world) = run.data.root.as_ref().filter(|_| run.data.is_world()) else {
                 let problem = "`log` is the event log of the built-in world, and the dataset is another";
                 return Err(Error::setting("data.similarity", problem));
             };

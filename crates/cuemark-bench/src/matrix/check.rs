@@ -1,7 +1,6 @@
 //! Whether a matrix says what can be: names, labels, metrics, tests that ask the same.
 
 use cuemark_core::Advice;
-use cuemark_formats::world_folder::WORLD;
 use cuemark_metrics::{MetricName, Preset, parse_list};
 
 use super::corpus_guess::CorpusGuess;
@@ -38,10 +37,10 @@ impl MatrixFile {
         for dataset in &self.dataset {
             labels("feature store", dataset.features.keys().cloned().collect())?;
             known(path, "dataset.tests", dataset.tests.as_deref(), &tests)?;
-            if dataset.name != WORLD && dataset.root.is_none() {
+            if !dataset.is_world() && dataset.root.is_none() {
                 return Err(fault(format!("dataset `{}`: `root` is missing: where is it?", dataset.label())));
             }
-            if dataset.protocol == Protocol::Ranked && dataset.name != WORLD {
+            if dataset.protocol == Protocol::Ranked && !dataset.is_world() {
                 return Err(fault(format!(
                     "dataset `{}`: the protocol `ranked` is made from the world's log",
                     dataset.label()

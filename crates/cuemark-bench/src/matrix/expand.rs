@@ -2,7 +2,6 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_features::FeatureVariant;
-use cuemark_formats::world_folder::WORLD;
 use cuemark_train::{Among, DataConfig, RunFile};
 use cuemark_world::WorldOptions;
 use serde::Serialize;
@@ -187,7 +186,7 @@ impl<'a> Expansion<'a> {
                 Some(_) => all.iter().filter(|test| corpus(test)).cloned().collect(),
                 None => all.iter().filter(|test| plain(test)).cloned().collect(),
             };
-            if tests.is_empty() || (oracle && (place.entry.name != WORLD || place.splits.is_some())) {
+            if tests.is_empty() || (oracle && (!place.entry.is_world() || place.splits.is_some())) {
                 continue;
             }
             self.expanded.cells.push(Cell {

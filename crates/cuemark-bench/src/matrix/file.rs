@@ -255,9 +255,14 @@ impl DatasetEntry {
         self.label.clone().unwrap_or_else(with_protocol)
     }
 
+    /// Whether it is the built-in world, which is filmed where it is not there and has a log of what happens.
+    pub(super) fn is_world(&self) -> bool {
+        self.name == WORLD
+    }
+
     /// The world that is filmed for it; `None` when its data is somewhere already.
     pub fn filmed(&self) -> Option<WorldOptions> {
-        (self.name == WORLD && self.root.is_none()).then(|| self.world.clone().unwrap_or_default())
+        (self.is_world() && self.root.is_none()).then(|| self.world.clone().unwrap_or_default())
     }
 }
 

@@ -1,7 +1,6 @@
 //! A dataset of a matrix on this machine: where it lies, and the run files that models learn from it by.
 
 use camino::Utf8PathBuf;
-use cuemark_formats::world_folder::WORLD;
 use cuemark_train::{DataConfig, Override, RunFile};
 use toml::{Table, Value};
 
@@ -26,7 +25,7 @@ pub(super) struct Written {
 impl Place<'_> {
     /// What results call the dataset: published figures go by its own name, worlds of several biases by their labels.
     pub(super) fn name(&self) -> String {
-        let label = self.entry.label.as_ref().filter(|_| self.entry.name == WORLD);
+        let label = self.entry.label.as_ref().filter(|_| self.entry.is_world());
         label.unwrap_or(&self.entry.name).clone()
     }
 
@@ -82,7 +81,7 @@ impl Place<'_> {
 
     /// What a run on a real dataset needs and this machine does not have.
     pub(super) fn lacks(&self, run: &RunFile) -> Option<String> {
-        if self.entry.name == WORLD && !self.root.is_dir() {
+        if self.entry.is_world() && !self.root.is_dir() {
             return None; // it will be made
         }
         let missing = std::iter::once(run.data.features()).chain(run.data.words.clone()).find(|path| !path.exists())?;

@@ -6,10 +6,9 @@ use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::world_folder::WORLD;
 use cuemark_formats::{Overwrite, ReadError, Source};
 use cuemark_protocols::ranked::pseudo_train::{pseudo_train, without};
-use cuemark_protocols::splits::{SplitProtocol, SplitRecipe, dataset_inputs, hash_inputs, write_folder};
+use cuemark_protocols::splits::{SplitProtocol, SplitRecipe, dataset_inputs, write_folder};
 use cuemark_text::similarity::Tfidf;
 use cuemark_train::DataConfig;
-use cuemark_world::SPLITS;
 
 use super::expand::Made;
 use super::file::Protocol;
@@ -87,18 +86,8 @@ fn splits(folder: &Utf8Path, name: &str, root: &Utf8Path, protocol: Protocol, pr
         let problem = format!("`{name}` brings its own splits: leave `protocol` out");
         return Err(BenchError::Matrix { place: "dataset".to_owned(), problem, hint: None });
     };
-    let (made, inputs) = if name == WORLD {
-        let files: Vec<Utf8PathBuf> = SPLITS.iter().map(|split| format!("splits/{split}.jsonl").into()).collect();
-        let mut queries: Vec<Truth> = Vec::new();
-        for file in &files {
-            let split = read_truth(&Source::new(root.join(file)), None, &ReadOptions::default())?;
-            queries.extend(split.queries);
-        }
-        (recipe.part_queries(&queries, progress)?, hash_inputs(root, &files)?)
-    } else {
-        let dataset = cuemark_data::load(cuemark_data::find(name)?, root, &ReadOptions::default(), progress)?;
-        (recipe.part(&dataset, progress)?, dataset_inputs(&dataset)?)
-    };
+    let dataset = cuemark_data::load(cuemark_data::find(name)?, root, &ReadOptions::default(), progress)?;
+    let (made, inputs) = (recipe.part(&dataset, progress)?, dataset_inputs(&dataset)?);
     write_folder(&made, name, inputs, folder, Overwrite::Never)?;
     Ok(())
 }

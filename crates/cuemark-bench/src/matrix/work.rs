@@ -303,7 +303,7 @@ impl Session<'_> {
             (Among::Pool, _) if graded => "ranked",
             (Among::Pool, _) => "mvmr",
             (Among::Split, _) => "vcmr",
-            (Among::Own, Protocol::Own) if cell.data.dataset.as_deref() == Some(WORLD) => "world",
+            (Among::Own, Protocol::Own) if cell.data.is_world() => WORLD,
             (Among::Own, Protocol::Own) => "standard",
             (Among::Own, protocol) => protocol.name(),
         };

@@ -4,7 +4,7 @@ use cuemark_core::Truth;
 use serde::Serialize;
 
 use super::breakdown::{Breakdown, Division};
-use super::calibration::Calibration;
+use super::calibration::CalibrationChart;
 use super::curves::Curve;
 use super::entry::{Entry, Place, usual_pairing};
 use super::examples::{Example, examples};
@@ -35,7 +35,7 @@ pub struct Board {
     /// The headline metric by class of query.
     pub breakdowns: Vec<Breakdown>,
     /// How sure each was, against how often it was right.
-    pub calibrations: Vec<Calibration>,
+    pub calibrations: Vec<CalibrationChart>,
     /// Queries to look at.
     pub examples: Vec<Example>,
 }
@@ -58,7 +58,10 @@ impl Board {
             truth_map: None,
             maps: Vec::new(),
             breakdowns: Vec::new(),
-            calibrations: shown.iter().filter_map(|entry| Calibration::of(entry.name.label(), entry.first())).collect(),
+            calibrations: shown
+                .iter()
+                .filter_map(|entry| CalibrationChart::of(entry.name.label(), entry.first()))
+                .collect(),
             examples: Vec::new(),
             metric,
         };

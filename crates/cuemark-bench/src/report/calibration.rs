@@ -11,7 +11,7 @@ const RIGHT: f32 = 0.5;
 
 /// How sure a method said it was, against how often it was right (IoU ≥ 0.5), for its first seed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Calibration {
+pub struct CalibrationChart {
     /// Whose.
     pub label: String,
     /// Ten bins of equally many queries, the least sure first.
@@ -33,7 +33,7 @@ pub struct Bin {
     pub queries: usize,
 }
 
-impl Calibration {
+impl CalibrationChart {
     /// `None` when the method gives no scores, or the same to all.
     pub(super) fn of(label: String, run: &Evaluated) -> Option<Self> {
         let mut pairs: Vec<(f32, bool)> = run

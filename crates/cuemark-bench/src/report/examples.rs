@@ -33,7 +33,7 @@ pub struct Example {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ratings: Vec<f64>,
     /// First answers, in the order of the entries.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<ExampleAnswer>,
     /// Where the video's file is, as a link from the report's folder; nothing when nobody said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub film: Option<String>,
@@ -41,7 +41,7 @@ pub struct Example {
 
 /// One entry's first answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
+pub struct ExampleAnswer {
     /// Whose.
     pub label: String,
     /// Where, in **seconds**; nothing when there is none.
@@ -112,7 +112,7 @@ fn example(kind: &'static str, n: usize, truth: &Truth, entries: &[&Entry<'_>]) 
         let first = &entry.first().first;
         let span = first.start.get(n).zip(first.end.get(n)).map(|(start, end)| [start, end]);
         let saliency = first.saliency.get(n).cloned().unwrap_or_default();
-        Answer { label: entry.name.label(), span, iou: first.iou.get(n).unwrap_or(0.0), saliency }
+        ExampleAnswer { label: entry.name.label(), span, iou: first.iou.get(n).unwrap_or(0.0), saliency }
     };
     Example {
         kind,

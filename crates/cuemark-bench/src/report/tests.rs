@@ -99,9 +99,9 @@ fn a_method_that_answers_from_habit_is_found_out_and_one_that_reads_is_not() {
         scored(wrong("reader"), &truths, &near(&truths, 30.0, 2)),
     ];
     let found = report(evaluated, &truths);
-    assert_eq!(check(&found, "habit", "wrong query").verdict, Verdict::Bad);
-    assert_eq!(check(&found, "reader", "wrong query").verdict, Verdict::Good);
-    assert_eq!(check(&found, "reader", "verb masked").verdict, Verdict::Unknown, "nobody measured it");
+    assert_eq!(check(&found, "habit", "wrong query").verdict, TrustVerdict::Bad);
+    assert_eq!(check(&found, "reader", "wrong query").verdict, TrustVerdict::Good);
+    assert_eq!(check(&found, "reader", "verb masked").verdict, TrustVerdict::Unknown, "nobody measured it");
     assert_eq!(found.boards[0].table.rows.len(), 2, "rewritten queries are no rows of their own");
 }
 
@@ -118,8 +118,8 @@ fn a_drop_in_other_locations_is_seen_and_the_same_score_is_none() {
     let found = report(evaluated, &truths);
     assert_eq!((found.boards.len(), found.cards.len()), (2, 2), "a board per split, a card per method");
     let drop = check(&found, "guesser", "other locations");
-    assert!(drop.verdict == Verdict::Bad && drop.found.unwrap().low > 0.2, "{drop:?}");
-    assert_eq!(check(&found, "steady", "other locations").verdict, Verdict::Good);
+    assert!(drop.verdict == TrustVerdict::Bad && drop.found.unwrap().low > 0.2, "{drop:?}");
+    assert_eq!(check(&found, "steady", "other locations").verdict, TrustVerdict::Good);
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn blind_baselines_are_the_bar_that_a_method_must_clear() {
     ];
     evaluated.extend(blind);
     let found = report(evaluated, &truths);
-    assert_eq!(check(&found, "oracle", "over blind baselines").verdict, Verdict::Good);
-    assert_eq!(check(&found, "whole", "over blind baselines").verdict, Verdict::Bad);
+    assert_eq!(check(&found, "oracle", "over blind baselines").verdict, TrustVerdict::Good);
+    assert_eq!(check(&found, "whole", "over blind baselines").verdict, TrustVerdict::Bad);
     let order: Vec<_> = found.boards[0].table.rows.iter().map(|row| row.name.kind).collect();
     assert!(order.is_sorted_by_key(|kind| *kind == Answerer::Baseline), "baselines stand last");
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::behaviour::{Collapse, Misses};
 use super::breakdown::{Division, WeakSpot};
-use super::calibration::Calibration;
+use super::calibration::CalibrationChart;
 use super::entry::{Entry, Name, Place};
 use super::estimate::{Estimate, paired_difference};
 use super::evaluated::Evaluated;
@@ -44,7 +44,7 @@ pub struct TrustCard {
     /// Whether its answers collapse; absent without the truth.
     pub collapse: Option<Collapse>,
     /// Whether its confidence means anything; absent when it states none.
-    pub calibration: Option<Calibration>,
+    pub calibration: Option<CalibrationChart>,
     /// Moments that it could not meet; absent when nobody counted.
     pub out_of_reach: Option<OutOfReach>,
     /// Share of queries for which no answer of the whole list overlaps the moment by half.
@@ -59,7 +59,7 @@ pub struct Check {
     /// What was found; the interval lies around a difference of scores where there is one.
     pub found: Option<Estimate>,
     /// What it says.
-    pub verdict: Verdict,
+    pub verdict: TrustVerdict,
     /// The finding in words.
     pub words: String,
 }
@@ -67,7 +67,7 @@ pub struct Check {
 /// What a check says about trust.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum TrustVerdict {
     /// It speaks for the method.
     Good,
     /// It cannot be told from chance.
@@ -105,7 +105,7 @@ impl Evidence<'_> {
         weak_spots.sort_by(|a, b| a.estimate.value.total_cmp(&b.estimate.value));
         weak_spots.truncate(SPOTS);
         let collapse = truths.and_then(|truths| Collapse::of(run, truths));
-        let calibration = Calibration::of(entry.name.label(), run);
+        let calibration = CalibrationChart::of(entry.name.label(), run);
         let reach = |iou: &&f32| **iou < 0.5;
         let unreached =
             (run.queries > 0).then(|| run.first.reach.0.iter().filter(reach).count() as f64 / run.queries as f64);
@@ -154,11 +154,11 @@ impl Evidence<'_> {
         let drop = iid.minus(ood);
         let (iid, ood) = (percent(iid.value), percent(ood.value));
         let (verdict, words) = if drop.is_positive() {
-            (Verdict::Bad, format!("falls from {iid} to {ood} where moments lie elsewhere"))
+            (TrustVerdict::Bad, format!("falls from {iid} to {ood} where moments lie elsewhere"))
         } else if drop.is_negative() {
-            (Verdict::Good, format!("rises from {iid} to {ood} where moments lie elsewhere"))
+            (TrustVerdict::Good, format!("rises from {iid} to {ood} where moments lie elsewhere"))
         } else {
-            (Verdict::Good, format!("no drop beyond chance: {iid} against {ood} where moments lie elsewhere"))
+            (TrustVerdict::Good, format!("no drop beyond chance: {iid} against {ood} where moments lie elsewhere"))
         };
         Check { name: NAME, found: Some(drop), verdict, words }
     }
@@ -176,11 +176,11 @@ impl Evidence<'_> {
         };
         let (name, score) = (best.name.label(), percent(value(&best)));
         let (verdict, words) = if lead.is_positive() {
-            (Verdict::Good, format!("above {name}, which reaches {score} without looking at the video"))
+            (TrustVerdict::Good, format!("above {name}, which reaches {score} without looking at the video"))
         } else if lead.is_negative() {
-            (Verdict::Bad, format!("below {name}, which reaches {score} without looking at the video"))
+            (TrustVerdict::Bad, format!("below {name}, which reaches {score} without looking at the video"))
         } else {
-            (Verdict::Bad, format!("not above {name}, which reaches {score} without looking at the video"))
+            (TrustVerdict::Bad, format!("not above {name}, which reaches {score} without looking at the video"))
         };
         Check { name: NAME, found: Some(lead), verdict, words }
     }
@@ -207,9 +207,9 @@ impl Evidence<'_> {
             let kept = if score.value > 0.0 { left / score.value } else { 0.0 };
             let decisive = matches!(name, "wrong query" | "video hidden");
             let verdict = match lost {
-                lost if !lost.is_positive() => Verdict::Bad,
-                _ if decisive && kept > DEAF => Verdict::Bad,
-                _ => Verdict::Good,
+                lost if !lost.is_positive() => TrustVerdict::Bad,
+                _ if decisive && kept > DEAF => TrustVerdict::Bad,
+                _ => TrustVerdict::Good,
             };
             let words = format!("{} left, {} of the score", percent(left), share(kept));
             Some(Check { name, found: Some(lost), verdict, words })
@@ -222,7 +222,7 @@ fn collapse_check(collapse: Option<&Collapse>) -> Check {
     const NAME: &str = "variety of answers";
     let Some(found) = collapse else { return unknown(NAME, "durations or the truth are not known") };
     let ratio = found.effective_cells / found.true_effective_cells;
-    let verdict = if ratio < COLLAPSED { Verdict::Bad } else { Verdict::Good };
+    let verdict = if ratio < COLLAPSED { TrustVerdict::Bad } else { TrustVerdict::Good };
     let same = match (found.same_in_video, found.true_same_in_video) {
         (Some(same), Some(right)) => {
             format!("; two queries about one video get one answer in {}, and have one in {}", share(same), share(right))
@@ -236,15 +236,15 @@ fn collapse_check(collapse: Option<&Collapse>) -> Check {
     Check { name: NAME, found: None, verdict, words }
 }
 
-fn confidence_check(calibration: Option<&Calibration>) -> Check {
+fn confidence_check(calibration: Option<&CalibrationChart>) -> Check {
     const NAME: &str = "confidence";
     let Some((found, auroc)) = calibration.and_then(|found| Some((found, found.auroc?))) else {
         return unknown(NAME, "it states no confidence that differs");
     };
     let verdict = match auroc {
-        area if area >= 0.6 => Verdict::Good,
-        area if area > 0.52 => Verdict::Unclear,
-        _ => Verdict::Bad,
+        area if area >= 0.6 => TrustVerdict::Good,
+        area if area > 0.52 => TrustVerdict::Unclear,
+        _ => TrustVerdict::Bad,
     };
     let off = found.error.map_or(String::new(), |error| format!("; off by {} on average", share(error)));
     let words = format!("a right answer is the surer one in {} of pairs{off}", share(auroc));
@@ -252,7 +252,7 @@ fn confidence_check(calibration: Option<&Calibration>) -> Check {
 }
 
 fn unknown(name: &'static str, why: &str) -> Check {
-    Check { name, found: None, verdict: Verdict::Unknown, words: why.to_owned() }
+    Check { name, found: None, verdict: TrustVerdict::Unknown, words: why.to_owned() }
 }
 
 /// `53.9`, for scores.

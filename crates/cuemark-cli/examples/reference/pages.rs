@@ -40,7 +40,7 @@ macro_rules! sources {
 const READERS: &[(&str, &str)] = sources!("cuemark-data/src/readers":
     "activitynet_captions", "activitynet_cd", "charades_cd", "charades_sta", "cuemark_jsonl", "didemo",
     "human_reannotations", "msr_vtt", "mvmr", "qvhighlights", "tacos", "tacos_2dtan", "tacos_raw", "tvr", "tvr_ranking",
-    "tvsum", "youcook2", "youtube_highlights");
+    "tvsum", "world", "youcook2", "youtube_highlights");
 
 const PROTOCOLS: &[(&str, &str)] = sources!("cuemark-protocols/src":
     "splits/standard", "splits/ood", "splits/centre", "splits/composition", "pools/mod", "ranked/mod", "human_ceiling");
@@ -92,7 +92,7 @@ fn presets() -> Made {
 
 fn datasets() -> Made {
     let mut page = format!("{HEAD}# Datasets\n\n");
-    page += "No dataset comes with cuemark: each is read from the files that its authors publish. `cuemark data check NAME --root \
+    page += "No published dataset comes with cuemark: each is read from the files that its authors publish; `world` is made by `cuemark world make`. `cuemark data check NAME --root \
              DIR` holds a folder to the figures below. Licences are those that the origin states, for annotations; films have \
              their own.\n\n";
     page += "| dataset | what it is | origin | licence |\n| --- | --- | --- | --- |\n";

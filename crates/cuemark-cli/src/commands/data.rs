@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 use clap::Subcommand;
 use cuemark::{CheckFile, CheckedFile, DatasetFolder, TruthReading};
 use cuemark_core::text::counted;
-use cuemark_data::check::{CheckReport, Figure, Verdict, check};
+use cuemark_data::check::{CheckReport, CheckVerdict, Figure, check};
 use cuemark_data::stats::{Range, SplitStats, Stats, stats};
 use cuemark_data::{DATASETS, Dataset, DatasetCard, TruthFormat};
 use cuemark_formats::{WholeFile, write_truth};
@@ -236,12 +236,12 @@ fn figure_row(name: String, file: String, figure: &Figure) -> Vec<String> {
     vec![name, file, figure.name.clone(), number(figure.published), found, word(figure.verdict)]
 }
 
-fn word(verdict: Verdict) -> String {
+fn word(verdict: CheckVerdict) -> String {
     match verdict {
-        Verdict::Ok => "ok",
-        Verdict::Wrong => "WRONG",
-        Verdict::Absent => "absent",
-        Verdict::Unpublished => "nothing published",
+        CheckVerdict::Ok => "ok",
+        CheckVerdict::Wrong => "WRONG",
+        CheckVerdict::Absent => "absent",
+        CheckVerdict::Unpublished => "nothing published",
     }
     .to_owned()
 }

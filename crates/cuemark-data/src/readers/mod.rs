@@ -17,5 +17,6 @@ pub(crate) mod tacos_raw;
 pub(crate) mod tvr;
 pub(crate) mod tvr_ranking;
 pub(crate) mod tvsum;
+pub(crate) mod world;
 pub(crate) mod youcook2;
 pub(crate) mod youtube_highlights;

@@ -323,7 +323,7 @@ fn a_check_of_broken_side_files_says_so_and_goes_on() {
     std::fs::write(root.join("raw_annotation.csv"), "pair_id,worker,relevance\n1,x,2\n").unwrap();
     let card = cuemark_data::find("tvr-ranking").unwrap();
     let report = check::check(&load(card, &root, &ReadOptions::default(), &Progress::new()).unwrap());
-    assert_eq!(report.sides[0].verdict, check::Verdict::Wrong);
+    assert_eq!(report.sides[0].verdict, check::CheckVerdict::Wrong);
     let problem = report.sides[0].problem.as_ref().unwrap();
     assert!(problem.contains("raw_annotation.csv:2: `worker`: "), "{problem}");
     assert!(!report.is_ok());

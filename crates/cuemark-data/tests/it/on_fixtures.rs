@@ -4,7 +4,7 @@ use camino::Utf8PathBuf;
 use cuemark_core::RowFault::{Empty, EndsAfterVideo, Repeated, Reversed, StartsAfterVideo};
 use cuemark_core::{Advise as _, Dialect, Progress};
 use cuemark_core::{NormSpan, RowFault, RowPolicy, Span, Split, VideoId};
-use cuemark_data::check::{Verdict, check};
+use cuemark_data::check::{CheckVerdict, check};
 use cuemark_data::subtitles::{SubtitleFormat, read_subtitles};
 use cuemark_data::{
     DATASETS, DataError, Rating, ReadOptions, complete_pools, find, load, read_ranked_pairs, read_ratings,
@@ -72,6 +72,10 @@ const COUNTED: &[(&str, &[Row])] = &[
     ("mvmr", &[("charades-test", 3, 4, 7, &[(EndsAfterVideo, 1)]), ("tacos-test", 2, 3, 4, &[(Repeated, 1)])]),
     ("human-reannotations", &[]),
     ("cuemark-jsonl", &[("train", 1, 2, 2, &[(EndsAfterVideo, 1)]), ("val", 2, 1, 2, &[])]),
+    (
+        "world",
+        &[("train", 2, 3, 3, &[]), ("val", 1, 1, 1, &[]), ("test-iid", 1, 1, 1, &[]), ("test-ood", 1, 1, 1, &[])],
+    ),
 ];
 
 fn ids(split: &Split) -> Vec<&str> {
@@ -398,12 +402,12 @@ fn check_says_what_is_wrong_what_is_absent_and_what_nobody_published() {
     let report = check(&fixture_dataset("qvhighlights"));
     // Our small files are not the published ones, and check must notice.
     assert!(!report.is_ok());
-    assert!(report.splits.iter().all(|split| split.verdict == Verdict::Wrong));
+    assert!(report.splits.iter().all(|split| split.verdict == CheckVerdict::Wrong));
     let report = check(&fixture_dataset("activitynet-cd"));
     let verdicts: Vec<_> = report.splits.iter().map(|split| split.verdict).collect();
-    assert_eq!(verdicts, [Verdict::Wrong, Verdict::Absent, Verdict::Absent, Verdict::Wrong]);
+    assert_eq!(verdicts, [CheckVerdict::Wrong, CheckVerdict::Absent, CheckVerdict::Absent, CheckVerdict::Wrong]);
     let report = check(&fixture_dataset("cuemark-jsonl"));
-    assert!(report.is_ok() && report.splits.iter().any(|split| split.verdict == Verdict::Unpublished));
+    assert!(report.is_ok() && report.splits.iter().any(|split| split.verdict == CheckVerdict::Unpublished));
     let mut report = check(&fixture_dataset("charades-sta"));
     report.root = "[folder]".to_owned();
     insta::assert_json_snapshot!(report);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use cuemark_core::RowFault::{Empty, EndsAfterVideo, Repeated, Reversed, StartsAfterVideo};
 use cuemark_core::{NormSpan, Progress, RowFault, Split, VideoId};
-use cuemark_data::check::{Verdict, check};
+use cuemark_data::check::{CheckVerdict, check};
 use cuemark_data::{
     Dataset, ReadOptions, complete_pools, find, load, read_ratings, read_reannotations, read_truth, stats,
 };
@@ -45,9 +45,9 @@ fn every_published_count_and_average_is_met() {
         let report = check(&dataset);
         assert!(report.is_ok(), "{name}: {report:#?}");
         for figure in report.splits.iter().chain(&report.overall).flat_map(|split| &split.figures) {
-            assert_eq!(figure.verdict, Verdict::Ok, "{name}: {figure:?}");
+            assert_eq!(figure.verdict, CheckVerdict::Ok, "{name}: {figure:?}");
         }
-        assert!(report.sides.iter().all(|side| side.verdict == Verdict::Ok), "{name}: {:#?}", report.sides);
+        assert!(report.sides.iter().all(|side| side.verdict == CheckVerdict::Ok), "{name}: {:#?}", report.sides);
     }
 }
 

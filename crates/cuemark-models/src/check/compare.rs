@@ -11,7 +11,7 @@ use crate::{ModelCard, Result};
 
 /// How far our network is from its reference.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct ParityReport {
     /// Whether every tensor is within tolerance.
     pub passed: bool,
     /// Every output, loss and gradient of the fixture, in its order.
@@ -40,7 +40,7 @@ pub struct TensorCheck {
 /// # Errors
 /// When a parameter is missing, misshaped or left over, or an input is not there. Values that are merely wrong are no
 /// error: they are in the report.
-pub fn check(card: &ModelCard, fixture: &Fixture, device: &Device) -> Result<Report> {
+pub fn check(card: &ModelCard, fixture: &Fixture, device: &Device) -> Result<ParityReport> {
     let params = Params::loaded(fixture.parameters(), device);
     let trace = (card.check)(fixture, &params.builder())?;
     if let Some(name) = params.unused().first() {
@@ -70,7 +70,7 @@ pub fn check(card: &ModelCard, fixture: &Fixture, device: &Device) -> Result<Rep
             None => not_comparable(name, "no gradient reaches it".to_owned()),
         });
     }
-    Ok(Report { passed: tensors.iter().all(|tensor| tensor.ok), tensors })
+    Ok(ParityReport { passed: tensors.iter().all(|tensor| tensor.ok), tensors })
 }
 
 fn check_value(name: &str, reference: &Tensor, trace: &Trace, tolerance: Tolerance) -> Result<TensorCheck> {

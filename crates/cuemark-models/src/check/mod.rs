@@ -9,7 +9,7 @@ mod fixture;
 mod joint;
 mod trace;
 
-pub use compare::{Report, TensorCheck, check};
+pub use compare::{ParityReport, TensorCheck, check};
 pub use fixture::{Fixture, Tolerance};
 pub(crate) use joint::Cut;
 pub use trace::Trace;

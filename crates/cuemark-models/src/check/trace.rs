@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cuemark_tensor::{DType, Device, Tensor, Var};
 
 use crate::layers::EndClip;
-use crate::{Answer, Proposal, Result};
+use crate::{Proposal, Result, VideoAnswer};
 
 /// Outputs and losses by the names that the fixture gives them.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Trace {
     pub fn ranked_moments(
         &mut self,
         prefix: &str,
-        answers: Vec<Vec<Answer>>,
+        answers: Vec<Vec<VideoAnswer>>,
         clips: impl Fn(usize, usize) -> usize,
         end_clip: EndClip,
         keep: usize,
@@ -49,7 +49,7 @@ impl Trace {
         let mut columns: [Vec<f32>; 4] = Default::default();
         for (query, answers) in answers.into_iter().enumerate() {
             let of_video =
-                |(video, answer): (usize, Answer)| answer.moments.into_iter().map(move |moment| (video, moment));
+                |(video, answer): (usize, VideoAnswer)| answer.moments.into_iter().map(move |moment| (video, moment));
             let mut moments: Vec<(usize, Proposal)> = answers.into_iter().enumerate().flat_map(of_video).collect();
             moments.sort_by(|a, b| b.1.score.total_cmp(&a.1.score));
             for (video, moment) in moments.into_iter().take(keep) {

@@ -9,12 +9,12 @@ use candle_core::{D, Device, Result, Tensor};
 use candle_nn::{Module, VarBuilder};
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{cosine, masked_mean, sigmoid};
-use cuemark_tensor::map::{LayerPlan, StackPlan, Support, map_conv, span_max};
+use cuemark_tensor::map::{LayerPlan, StackPlan, Support, map_conv};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BatchNorm, BertSize, CellFill, ClipProjection, ConstantRows, Conv1d, LayerNorm, Linear, MapSize, MapSupport,
-    MomentMap, Steps, TokenEncoder, linear, pointwise, real_steps, uniform,
+    BatchNorm, BertSize, CellFill, CellFilling, ClipProjection, ConstantRows, FillNames, LayerNorm, Linear, MapSize,
+    MapSupport, MomentMap, TokenEncoder, linear, pointwise, real_steps, uniform,
 };
 use crate::Given;
 
@@ -179,7 +179,7 @@ pub fn cells_of(x: &Tensor, chosen: &Tensor) -> Result<Tensor> {
 pub struct MomentEncoder {
     map: MomentMap,
     clips: ClipProjection,
-    fill: Vec<Conv1d>,
+    fill: CellFilling,
     layers: Vec<NormLayer>,
     training: Stack,
     answering: Stack,
@@ -234,10 +234,7 @@ impl MomentEncoder {
         let stack = |support| Stack::new(&map, kernel, size.layers, support, vb.device());
         Ok(Self {
             clips: ClipProjection::new(visual, hidden, size.map.clips, vb.pp("featpool.conv"))?,
-            fill: match size.fill {
-                CellFill::Pool => Vec::new(),
-                CellFill::Conv => fill_convolutions(&map, hidden, &vb.pp("feat2d.convs"))?,
-            },
+            fill: CellFilling::new(&map, size.fill, FillNames::InOneRow, hidden, &vb.pp("feat2d.convs"))?,
             layers: (0..size.layers).map(layer).collect::<Result<_>>()?,
             training: stack(training)?,
             answering: stack(answering)?,
@@ -259,7 +256,7 @@ impl MomentEncoder {
     /// When the clips of the map do not divide the pre-clips.
     pub fn forward(&self, visual: &Tensor, pass: &Pass) -> Result<MomentForward> {
         let clips = self.clips.forward(visual)?;
-        let cells = self.cells(&clips)?;
+        let cells = self.fill.forward(&clips)?;
         let stack = if pass.is_training() { &self.training } else { &self.answering };
         let last = self.convolve(&cells, stack, pass)?;
         let last = if stack.support == Support::Reached { last.index_select(&stack.valid_rows, 1)? } else { last };
@@ -285,21 +282,6 @@ impl MomentEncoder {
         let spaces = self.heads(&squares)?;
         let square = |x: &Tensor| x.transpose(1, 2)?.reshape((x.dim(0)?, x.dim(2)?, clips, clips));
         Ok(TwoSpaces { matching: square(&spaces.matching)?, overlap: square(&spaces.overlap)? })
-    }
-
-    /// Cells from clips, `[videos, clips, hidden]` to `[videos, cells, hidden]` (A4; single clips are taken as they are).
-    fn cells(&self, clips: &Tensor) -> Result<Tensor> {
-        if self.fill.is_empty() {
-            return span_max(clips, self.map.layout());
-        }
-        let mut written = vec![clips.clone()];
-        let mut columns = clips.clone();
-        for convolution in &self.fill {
-            columns = convolution.forward(&columns)?;
-            written.push(columns.clone());
-        }
-        let order = Tensor::new(self.map.layout().fill_order(), clips.device())?;
-        Tensor::cat(&written, 1)?.index_select(&order, 1)
     }
 
     fn kernel(&self) -> usize {
@@ -332,16 +314,6 @@ impl Stack {
         let valid_rows = Tensor::new(plan.valid_rows(), device)?;
         Ok(Self { layers: plan.layers.iter().map(layer).collect::<Result<_>>()?, valid_rows, support })
     }
-}
-
-/// The convolutions of the `conv` variant, numbered in one row; single clips have none.
-fn fill_convolutions(map: &MomentMap, hidden: usize, vb: &VarBuilder) -> Result<Vec<Conv1d>> {
-    let steps = map.layout().steps().iter().skip(1).enumerate();
-    let convolution = |(number, step): (usize, &cuemark_tensor::map::FillStep)| {
-        let steps = Steps { stride: step.advance, ..Steps::default() };
-        Conv1d::new(hidden, hidden, step.kernel, steps, vb.pp(number))
-    };
-    steps.map(convolution).collect()
 }
 
 /// Text branch: DistilBERT, mean over the real tokens, markers among them, layer norm, two heads.

@@ -7,6 +7,7 @@ mod batch_norm;
 mod bert;
 mod boundaries;
 mod boundary_pairs;
+mod cell_filling;
 mod clip_windows;
 mod conv1d;
 pub mod detr;
@@ -39,6 +40,7 @@ pub use batch_norm::{BatchNorm, ConstantRows};
 pub use bert::{Bert, BertFamily, BertSize};
 pub use boundaries::{ScoredClips, best_clips, clip_span, nearest_clips, rank_boundaries};
 pub use boundary_pairs::{EndClip, PairLimits, as_proposals, best_pairs, probabilities};
+pub use cell_filling::{CellFill, CellFilling, FillNames};
 pub use clip_windows::{sliding_windows, stream_moments, window_means, window_span};
 pub use conv1d::{Conv1d, Steps, pointwise};
 pub use dual_encoder::{
@@ -55,7 +57,7 @@ pub use matching_encoder::{
     MatchingEncoder, MatchingEncoderSize, TextTraining, TwoSpaces, cells_of, cosines, one_video_each,
 };
 pub use matching_fixture::{spans_of, video_of_sentences};
-pub use moment_map::{CellFill, ClipProjection, MapSize, MapStack, MapSupport, MomentMap};
+pub use moment_map::{ClipProjection, MapSize, MapStack, MapSupport, MomentMap};
 pub use padded_words::PaddedWords;
 pub use pair::Pair;
 pub use query_words::{QueryWords, WordSource};

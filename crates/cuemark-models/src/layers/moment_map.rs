@@ -41,17 +41,6 @@ impl MapSize {
     }
 }
 
-/// How a cell longer than one clip is made from the clips of its span.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CellFill {
-    /// The largest value of each channel. Default.
-    #[default]
-    Pool,
-    /// A convolution of its own for every length.
-    Conv,
-}
-
 /// The valid cells, what they mean, and how scores on them become answers.
 #[derive(Debug, Clone)]
 pub struct MomentMap {

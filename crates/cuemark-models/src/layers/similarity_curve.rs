@@ -7,7 +7,7 @@ use cuemark_tensor::MatrixProduct as _;
 use cuemark_tensor::functional::{l2_normalise, mask_out};
 
 use super::{Conv1d, EndClip, NOT_THERE, PairLimits, Steps, as_proposals, best_pairs, probabilities};
-use crate::{Answer, Code};
+use crate::{Code, VideoAnswer};
 
 /// Videos whose rows are multiplied with the queries at once.
 const CHUNK: usize = 128;
@@ -179,7 +179,7 @@ impl SimilarityCurve {
         videos: &[&Code],
         scores: &[Vec<f32>],
         rules: &CurveRules,
-    ) -> Result<Vec<Vec<Answer>>> {
+    ) -> Result<Vec<Vec<VideoAnswer>>> {
         let mut answers = vec![Vec::with_capacity(videos.len()); scores.len()];
         for (number, chunk) in videos.chunks(CHUNK).enumerate() {
             let curves = self.curves(queries, chunk)?;
@@ -189,7 +189,7 @@ impl SimilarityCurve {
                     let score = scores[query].get(number * CHUNK + place).copied().unwrap_or(0.0);
                     let factor = (rules.sharpness * f64::from(score)).exp() as f32;
                     let moments = moments(&curves.starts[row], &curves.ends[row], code.0[0].dim(0)?, factor, rules);
-                    answers.push(Answer { video_score: score, moments });
+                    answers.push(VideoAnswer { video_score: score, moments });
                 }
             }
         }

@@ -26,7 +26,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::TwoStage,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "CTRL with an attention over a window and its neighbours, fused with the sentence by an outer product",
     full_sizes: &[
         FullSize { dataset: "tacos", settings: "", visual: 4096, words: 4800, millions: Some(15.3) },

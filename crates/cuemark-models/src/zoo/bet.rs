@@ -20,8 +20,8 @@ use crate::layers::{
     BertSize, EncoderLayer, Linear, TextTraining, TokenEncoder, TransformerSize, clip_span, linear_no_bias,
 };
 use crate::{
-    Answer, Batch, BiEncoder, Code, Corpus, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Moments,
-    Proposal, QueryBatch, Result, Supervision, Task, Text, VideoBatch,
+    Batch, BiEncoder, Code, Corpus, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Moments, Proposal,
+    QueryBatch, Result, Supervision, Task, Text, VideoAnswer, VideoBatch,
 };
 
 /// What registers the model.
@@ -32,7 +32,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Span,
     tasks: &[Task::SingleVideo, Task::Corpus],
     supervision: Supervision::Full,
-    bi_encoder: true,
     idea: "clips and the query encoded apart; a start and an end vector of the query are compared with every clip",
     full_sizes: &[
         FullSize { dataset: "activitynet-captions", settings: "clips = 64", visual: 500, words: 0, millions: None },
@@ -235,14 +234,14 @@ impl Corpus for Bet {
         (0..clips.dim(0)?).map(|video| Ok(Code(vec![clips.get(video)?]))).collect()
     }
 
-    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<Answer>>> {
+    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<VideoAnswer>>> {
         let wanted = self.wanted(queries, &Pass::answering())?;
         let clips: Vec<&Tensor> = videos.iter().filter_map(|code| code.0.first()).collect();
         if clips.is_empty() {
             return Ok(vec![Vec::new(); queries.ids.len()]);
         }
         let clips = Tensor::stack(&clips, 0)?;
-        let ask = |query: usize| -> Result<Vec<Answer>> {
+        let ask = |query: usize| -> Result<Vec<VideoAnswer>> {
             let of = |vector: &Tensor| -> Result<Tensor> {
                 let one = vector.narrow(0, query, 1)?;
                 Ok(one.broadcast_as((clips.dim(0)?, one.dim(1)?))?.contiguous()?)

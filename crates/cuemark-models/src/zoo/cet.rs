@@ -19,8 +19,8 @@ use crate::layers::{
     nearest_clips, rank_boundaries, see_only,
 };
 use crate::{
-    Answer, Batch, Code, Corpus, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Proposal, QueryBatch,
-    Result, Supervision, Task, Text, VideoBatch, suppress,
+    Batch, Code, Corpus, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Proposal, QueryBatch, Result,
+    Supervision, Task, Text, VideoAnswer, VideoBatch, suppress,
 };
 
 /// What registers the model.
@@ -31,7 +31,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Span,
     tasks: &[Task::SingleVideo, Task::Corpus],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "clips and tokens in one transformer, every clip scored as a start and as an end",
     full_sizes: &[
         FullSize { dataset: "activitynet-captions", settings: "clips = 64", visual: 500, words: 0, millions: None },
@@ -173,11 +172,11 @@ impl Boundaries {
     }
 
     /// One answer per row, overlaps above `nms` suppressed; a video fits as well as its best moment.
-    pub(super) fn answers(&self, nms: f64) -> Result<Vec<Answer>> {
+    pub(super) fn answers(&self, nms: f64) -> Result<Vec<VideoAnswer>> {
         let grid = Some(Grid { clips: self.starts.dim(1)? });
         let answer = |ranked: Vec<Proposal>| {
             let moments = suppress(&ranked, nms, MOMENTS_PER_VIDEO, grid);
-            Answer { video_score: moments.first().map_or(0.0, |best| best.score), moments }
+            VideoAnswer { video_score: moments.first().map_or(0.0, |best| best.score), moments }
         };
         Ok(self.rank()?.into_iter().map(answer).collect())
     }
@@ -319,7 +318,7 @@ impl Corpus for Cet {
     }
 
     /// Runs the transformer once for every pair of a query and a video.
-    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<Answer>>> {
+    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<VideoAnswer>>> {
         let pass = Pass::answering();
         let tokens = self.text.forward(self.text.reads(&queries.word_ids, &queries.words), &queries.mask, &pass)?;
         let clips: Vec<&Tensor> = videos.iter().filter_map(|code| code.0.first()).collect();
@@ -328,7 +327,7 @@ impl Corpus for Cet {
         }
         let clips = Tensor::stack(&clips, 0)?;
         let videos = clips.dim(0)?;
-        let ask = |query: usize| -> Result<Vec<Answer>> {
+        let ask = |query: usize| -> Result<Vec<VideoAnswer>> {
             let tokens = tokens.narrow(0, query, 1)?;
             let (_, count, width) = tokens.dims3()?;
             let tokens = tokens.broadcast_as((videos, count, width))?.contiguous()?;

@@ -27,7 +27,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Anchor,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "a syntactic graph on the query gates local self-attention on the frames; anchors with offsets",
     full_sizes: &[
         FullSize {

@@ -28,7 +28,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Anchor,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "messages between and within frames and words as graph nodes; anchors with offsets",
     full_sizes: &[
         FullSize {

@@ -30,7 +30,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::TwoStage,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "scores sliding windows with the sentence and regresses both ends of the moment",
     full_sizes: &[
         FullSize { dataset: "tacos", settings: "", visual: 4096, words: 4800, millions: None },

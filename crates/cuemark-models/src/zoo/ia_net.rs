@@ -29,7 +29,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Anchor,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "rounds of attention between and within frames and words with gated calibration; anchors with offsets",
     full_sizes: &[
         FullSize {

@@ -30,7 +30,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Regression,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "one phrase with word positions fused with the video; regresses ends, and centre and width beside them",
     full_sizes: &[FullSize {
         dataset: "charades-sta",
@@ -46,62 +45,69 @@ pub static CARD: ModelCard = ModelCard {
 
 /// Settings, read from `[model]` in a run file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct PlrnConfig {
     /// The most clips of a video; longer ones are averaged to so many. Default: 128
-    #[serde(default = "clips")]
     pub clips: usize,
     /// Positions of words that are told apart; words after them share the last. Default: 20
-    #[serde(default = "words")]
     pub words: usize,
     /// Which words have a position of their own. Default: each
-    #[serde(default)]
     pub word_places: WordPlaces,
     /// Width of clips and everything after them. Default: 512
-    #[serde(default = "hidden")]
     pub hidden: usize,
     /// Width of the query's states, both ways together. Default: 512
-    #[serde(default = "hidden")]
     pub query: usize,
     /// Width of the regressions' hidden layers. Default: 512
-    #[serde(default = "hidden")]
     pub head: usize,
     /// Widths of the attentions. Default: 256 each
-    #[serde(default)]
     pub attention: AttentionWidths,
     /// Layers of the query's LSTM. Default: 2
-    #[serde(default = "two")]
     pub lstm_layers: usize,
     /// Length of the local convolutions; odd. Default: 15
-    #[serde(default = "kernel")]
     pub kernel: usize,
     /// Local blocks. Default: 1
-    #[serde(default = "local_blocks")]
     pub local_blocks: usize,
     /// Global blocks. Default: 2
-    #[serde(default = "two")]
     pub blocks: usize,
     /// Heads of a global block. Default: 4
-    #[serde(default = "heads")]
     pub heads: usize,
     /// What bounds the outputs. Default: sigmoid
-    #[serde(default)]
     pub output: Output,
     /// Weight of the temporal attention's loss; 0 in the MoLEF benchmark. Default: 1.0
-    #[serde(default = "one")]
     pub attention_weight: f64,
     /// Weight of the centre's and width's loss. Default: 1.0
-    #[serde(default = "one")]
     pub centre_weight: f64,
     /// Share of values dropped. Default: 0.5
-    #[serde(default = "dropout")]
     pub dropout: f64,
     /// Where word vectors come from. Default: given
-    #[serde(default)]
     pub word_vectors: WordSource,
     /// Whether padded clips reach the convolutions. Default: masked
-    #[serde(default)]
     pub padded_clips: PaddedClips,
+}
+
+impl Default for PlrnConfig {
+    fn default() -> Self {
+        Self {
+            clips: 128,
+            words: 20,
+            word_places: WordPlaces::default(),
+            hidden: 512,
+            query: 512,
+            head: 512,
+            attention: AttentionWidths::default(),
+            lstm_layers: 2,
+            kernel: 15,
+            local_blocks: 1,
+            blocks: 2,
+            heads: 4,
+            output: Output::default(),
+            attention_weight: 1.0,
+            centre_weight: 1.0,
+            dropout: 0.5,
+            word_vectors: WordSource::default(),
+            padded_clips: PaddedClips::default(),
+        }
+    }
 }
 
 /// Which words have a position of their own.
@@ -113,42 +119,6 @@ pub enum WordPlaces {
     Each,
     /// The first; all others share the second one's.
     FirstOrNot,
-}
-
-fn clips() -> usize {
-    128
-}
-
-fn words() -> usize {
-    20
-}
-
-fn hidden() -> usize {
-    512
-}
-
-fn two() -> usize {
-    2
-}
-
-fn kernel() -> usize {
-    15
-}
-
-fn local_blocks() -> usize {
-    1
-}
-
-fn heads() -> usize {
-    4
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-fn dropout() -> f64 {
-    0.5
 }
 
 /// The network.

@@ -8,13 +8,12 @@ use candle_core::{D, Tensor};
 use candle_nn::{Module, VarBuilder};
 use cuemark_tensor::Pass;
 use cuemark_tensor::functional::{l2_normalise, sigmoid};
-use cuemark_tensor::map::span_max;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{
-    CellFill, ClipProjection, Conv1d, Linear, MapSize, MapStack, MapSupport, MomentMap, Recurrent, Steps, Ways,
-    last_step, linear, pointwise,
+    CellFill, CellFilling, ClipProjection, FillNames, Linear, MapSize, MapStack, MapSupport, MomentMap, Recurrent,
+    Ways, last_step, linear, pointwise,
 };
 use crate::losses::ScaledIou;
 use crate::{Batch, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
@@ -27,7 +26,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Map2d,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "scores every span on a start × end map with masked 2D convolutions",
     full_sizes: &[
         FullSize {
@@ -106,7 +104,7 @@ pub struct Tan2d {
     config: Tan2dConfig,
     map: MomentMap,
     clips: ClipProjection,
-    fill: Vec<Conv1d>,
+    fill: CellFilling,
     query: Recurrent,
     query_to_map: Linear,
     moment_to_map: Linear,
@@ -133,10 +131,7 @@ impl Tan2d {
         let fusion = vb.pp("fusion_layer");
         Ok(Self {
             clips: ClipProjection::new(given.visual, hidden, config.map.clips, vb.pp("frame_layer.vis_conv"))?,
-            fill: match config.fill {
-                CellFill::Pool => Vec::new(),
-                CellFill::Conv => fill_convolutions(&map, hidden, &vb.pp("prop_layer.layers"))?,
-            },
+            fill: CellFilling::new(&map, config.fill, FillNames::ByScale, hidden, &vb.pp("prop_layer.layers"))?,
             query: Recurrent::lstm(
                 given.words,
                 hidden,
@@ -158,47 +153,16 @@ impl Tan2d {
     /// - logits of the result `[batch, cells]`, one per valid cell
     fn forward(&self, visual: &Tensor, words: &Tensor, lengths: &[usize]) -> Result<Forward> {
         let clips = self.clips.forward(visual)?;
-        let moments = self.moments(&clips)?;
+        let moments = self.fill.forward(&clips)?;
         let query = self.query_to_map.forward(&last_step(&self.query.forward(words)?, lengths)?)?;
         let fused = l2_normalise(&self.moment_to_map.forward(&moments)?.broadcast_mul(&query.unsqueeze(1)?)?)?;
         let logits = self.score.forward(&self.stack.forward(&fused)?)?.squeeze(D::Minus1)?;
         Ok(Forward { clips, moments, fused, logits })
     }
 
-    /// Cells from clips, `[batch, clips, hidden]` to `[batch, cells, hidden]` (A4).
-    fn moments(&self, clips: &Tensor) -> Result<Tensor> {
-        if self.config.fill == CellFill::Pool {
-            return Ok(span_max(clips, self.map.layout())?);
-        }
-        let mut columns = clips.clone();
-        let mut written = Vec::with_capacity(self.fill.len());
-        for convolution in &self.fill {
-            columns = convolution.forward(&columns)?;
-            written.push(columns.clone());
-        }
-        let written = Tensor::cat(&written, 1)?;
-        let order = Tensor::new(self.map.layout().fill_order(), clips.device())?;
-        Ok(written.index_select(&order, 1)?)
-    }
-
     fn of_batch(&self, batch: &Batch) -> Result<Forward> {
         self.forward(&batch.videos.visual, &batch.queries.words, &batch.queries.lengths)
     }
-}
-
-/// The convolutions of the `conv` variant, named by scale and step.
-fn fill_convolutions(map: &MomentMap, hidden: usize, vb: &VarBuilder) -> Result<Vec<Conv1d>> {
-    let (mut scale, mut number) = (0, 0);
-    let mut convolutions = Vec::new();
-    for step in map.layout().steps() {
-        if step.advance > 1 {
-            (scale, number) = (scale + 1, 0);
-        }
-        let steps = Steps { stride: step.advance, ..Steps::default() };
-        convolutions.push(Conv1d::new(hidden, hidden, step.kernel, steps, vb.pp(scale).pp(number))?);
-        number += 1;
-    }
-    Ok(convolutions)
 }
 
 impl Model for Tan2d {

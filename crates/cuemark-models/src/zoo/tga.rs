@@ -29,7 +29,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Weak,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Weak,
-    bi_encoder: false,
     idea: "a joint space learnt from pairs; the attention of the sentence to sliding windows ranks them",
     full_sizes: &[FullSize { dataset: "charades-sta", settings: "", visual: 4096, words: 300, millions: None }],
     build: |settings, given, vb| Ok(Box::new(Tga::new(&settings.read()?, given, vb)?)),

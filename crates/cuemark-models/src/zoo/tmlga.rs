@@ -28,7 +28,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Span,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "a filter made from the sentence attends to clips; a recurrent network scores starts and ends",
     full_sizes: &[
         FullSize { dataset: "charades-sta", settings: "", visual: 1024, words: 300, millions: Some(4.0) },

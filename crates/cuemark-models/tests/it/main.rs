@@ -2,6 +2,7 @@
 
 #![cfg(test)] // so that clippy.toml knows the helpers for tests too
 
+mod defaults;
 mod parity;
 mod registry;
 mod training_path;

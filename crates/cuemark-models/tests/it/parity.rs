@@ -1,11 +1,11 @@
 //! Every model against the reference fixtures, and the checker against damaged ones.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_models::check::{Fixture, Report, check};
+use cuemark_models::check::{Fixture, ParityReport, check};
 use cuemark_models::registry;
 use cuemark_tensor::{Device, Tensor};
 
-fn run(path: &Utf8Path) -> Result<Report, cuemark_models::ModelError> {
+fn run(path: &Utf8Path) -> Result<ParityReport, cuemark_models::ModelError> {
     let fixture = Fixture::open(path, &Device::Cpu)?;
     check(registry::find(fixture.model())?, &fixture, &Device::Cpu)
 }

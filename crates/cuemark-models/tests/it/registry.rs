@@ -53,6 +53,14 @@ fn spans_are_asked_for_by_methods_that_learn_from_them_and_by_no_other() {
     }
 }
 
+/// Those whose networks map moments and sentences apart from each other; `models list` says so of them.
+#[test]
+fn six_methods_can_fill_an_index() {
+    let bi_encoders = MODELS.iter().filter(|card| card.is_bi_encoder(&card.full_sizes[0]).unwrap());
+    let names: Vec<&str> = bi_encoders.map(|card| card.name).collect();
+    assert_eq!(names, ["mmn", "rmmn", "bet", "xml", "reloclnet", "ms-sl"]);
+}
+
 /// What fixtures say about themselves is what the registry says.
 #[test]
 fn methods_whose_authors_code_was_not_run_are_known_as_such() {

@@ -4,7 +4,7 @@ use cuemark_core::{Line, Span};
 
 use super::glimpse::Glimpse;
 use super::likeness::{Likeness, same_place};
-use crate::Found;
+use crate::FoundText;
 use crate::boxes::Corners;
 
 /// A line that one reading does not find may have been covered or blurred; one that two do not find is gone.
@@ -68,7 +68,7 @@ impl Merging {
     }
 
     /// What was found at one time, and how the film looked between the last reading and this one.
-    pub(super) fn reading(&mut self, now: Look, found: Vec<Found>, between: &[Look]) {
+    pub(super) fn reading(&mut self, now: Look, found: Vec<FoundText>, between: &[Look]) {
         let mut matched = vec![false; self.open.len()];
         for line in found.into_iter().filter(|line| line.text.chars().any(char::is_alphanumeric)) {
             let likeness = Likeness::of(&line.text);
@@ -107,7 +107,7 @@ impl Merging {
     }
 
     /// Whether `found` is a line that was there before.
-    fn is_same(&self, open: &Open, found: &Found, likeness: &Likeness, now: &Look) -> bool {
+    fn is_same(&self, open: &Open, found: &FoundText, likeness: &Likeness, now: &Look) -> bool {
         if open.likeness == *likeness {
             return likeness.is_telling() || same_place(&open.corners, &found.corners);
         }
@@ -139,7 +139,7 @@ impl Merging {
 }
 
 impl Open {
-    fn begin(found: Found, likeness: Likeness, start: f64, end: f64) -> Self {
+    fn begin(found: FoundText, likeness: Likeness, start: f64, end: f64) -> Self {
         let mut line = Self {
             corners: found.corners,
             variants: Vec::new(),
@@ -154,7 +154,7 @@ impl Open {
         line
     }
 
-    fn add(&mut self, found: Found, likeness: Likeness, end: f64) {
+    fn add(&mut self, found: FoundText, likeness: Likeness, end: f64) {
         (self.corners, self.likeness, self.confidence) = (found.corners, likeness, found.confidence);
         (self.end, self.missed) = (end, 0);
         self.times += 1;
@@ -190,9 +190,9 @@ mod tests {
         Look { time, glimpse: Glimpse::of(&vec![level; 3 * WIDTH * HEIGHT], WIDTH, HEIGHT) }
     }
 
-    fn found(text: &str, confidence: f32, x: f32) -> Found {
+    fn found(text: &str, confidence: f32, x: f32) -> FoundText {
         let corners = [[x, 100.0], [x + 90.0, 100.0], [x + 90.0, 120.0], [x, 120.0]];
-        Found { text: text.to_owned(), words: text.to_owned(), corners, confidence }
+        FoundText { text: text.to_owned(), words: text.to_owned(), corners, confidence }
     }
 
     fn told(lines: &[Line]) -> Vec<(f64, f64, &str)> {

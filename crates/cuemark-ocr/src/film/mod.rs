@@ -126,7 +126,7 @@ impl Watching {
         None
     }
 
-    fn read(&mut self, look: Look, found: Vec<crate::Found>) {
+    fn read(&mut self, look: Look, found: Vec<crate::FoundText>) {
         self.merging.reading(look.clone(), found, &self.between);
         self.between.clear();
         self.last = Some(look);

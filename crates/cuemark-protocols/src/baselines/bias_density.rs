@@ -5,7 +5,7 @@
 
 use cuemark_core::{NormSpan, Predictions, Rng, Truth};
 
-use super::{Answers, Baseline, BaselineCard, Needs, answer_each, training_density};
+use super::{Answering, Baseline, BaselineCard, Needs, answer_each, training_density};
 use crate::Result;
 use crate::kde::{BinnedKde, Kde};
 
@@ -19,7 +19,7 @@ pub(super) static CARD: BaselineCard = BaselineCard {
     name: "bias-density",
     summary: "the densest of 100 spans drawn from the density of the training moments",
     needs: Needs::TrainingMoments,
-    answers: Answers::Drawn,
+    answers: Answering::Drawn,
     fit: |training| {
         let density = training_density(training.truths)?;
         let grid = BinnedKde::fit(density.points(), CELLS)?;

@@ -3,7 +3,7 @@
 
 use cuemark_core::{Predictions, Rng, Truth};
 
-use super::{Answers, Baseline, BaselineCard, Needs, answer_each, in_order, training_density};
+use super::{Answering, Baseline, BaselineCard, Needs, answer_each, in_order, training_density};
 use crate::Result;
 use crate::kde::Kde;
 
@@ -12,7 +12,7 @@ pub(super) static CARD: BaselineCard = BaselineCard {
     name: "bias-draw",
     summary: "spans drawn from the density of the training moments, in the order drawn",
     needs: Needs::TrainingMoments,
-    answers: Answers::Drawn,
+    answers: Answering::Drawn,
     fit: |training| Ok(Box::new(BiasDraw { density: training_density(training.truths)? })),
 };
 

@@ -5,7 +5,7 @@
 
 use cuemark_core::{ClipLen, NormSpan, Predictions, Truth};
 
-use super::{Answers, Baseline, BaselineCard, Needs, answer_each, in_order, training_density};
+use super::{Answering, Baseline, BaselineCard, Needs, answer_each, in_order, training_density};
 use crate::Result;
 
 /// How it is listed.
@@ -13,7 +13,7 @@ pub(super) static CARD: BaselineCard = BaselineCard {
     name: "bias-mode",
     summary: "the densest place of the training moments",
     needs: Needs::TrainingMoments,
-    answers: Answers::Fixed,
+    answers: Answering::Fixed,
     fit: |training| {
         let mode = training_density(training.truths)?.mode();
         Ok(Box::new(BiasMode { mode, clips: ClipCurve::of(training.truths) }))

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use cuemark_core::{NormSpan, Predictions, Truth};
 use rayon::prelude::*;
 
-use super::{Answers, Baseline, BaselineCard, Needs, Training, VerbOf, answer_each, in_order, training_density};
+use super::{Answering, Baseline, BaselineCard, Needs, Training, VerbOf, answer_each, in_order, training_density};
 use crate::Result;
 use crate::kde::Kde;
 use crate::pairs::pairs;
@@ -17,7 +17,7 @@ pub(super) static CARD: BaselineCard = BaselineCard {
     name: "bias-verb",
     summary: "the densest place of the training moments whose query has the same first verb",
     needs: Needs::TrainingMoments,
-    answers: Answers::Fixed,
+    answers: Answering::Fixed,
     fit: |training| Ok(Box::new(BiasVerb::fit(training)?)),
 };
 

@@ -30,7 +30,7 @@ pub struct BaselineCard {
     /// What it has to be shown first.
     pub needs: Needs,
     /// Whether two seeds can give two answers.
-    pub answers: Answers,
+    pub answers: Answering,
     fit: for<'a> fn(&Training<'a>) -> Result<Box<dyn Baseline + 'a>>,
 }
 
@@ -45,7 +45,7 @@ pub enum Needs {
 
 /// How a baseline's answers come about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answers {
+pub enum Answering {
     /// The same for every seed, and one for each query.
     Fixed,
     /// Drawn anew for every seed, as many as asked for.

@@ -2,7 +2,7 @@
 
 use cuemark_core::{NormSpan, Predictions, Truth};
 
-use super::{Answers, Baseline, BaselineCard, Needs, answer_each, in_order};
+use super::{Answering, Baseline, BaselineCard, Needs, answer_each, in_order};
 use crate::Result;
 
 /// How it is listed.
@@ -10,7 +10,7 @@ pub(super) static CARD: BaselineCard = BaselineCard {
     name: "predict-all",
     summary: "the whole video",
     needs: Needs::Nothing,
-    answers: Answers::Fixed,
+    answers: Answering::Fixed,
     fit: |_| Ok(Box::new(PredictAll)),
 };
 

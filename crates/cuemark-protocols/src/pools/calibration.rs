@@ -44,7 +44,7 @@ impl Thresholds {
 /// Where thresholds come from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Calibration {
+pub enum PoolCalibration {
     /// They were given.
     Given,
     /// They take these shares of the pairs.
@@ -98,7 +98,7 @@ pub fn shares(provider: &dyn Similarity, thresholds: Thresholds) -> Result<Share
 ///
 /// # Errors
 /// When a share is outside 0..1, both together take everything, or the provider cannot be read.
-pub fn by_share(provider: &dyn Similarity, shares: Shares) -> Result<(Thresholds, Calibration)> {
+pub fn by_share(provider: &dyn Similarity, shares: Shares) -> Result<(Thresholds, PoolCalibration)> {
     let inside = |share: f64| (0.0..=1.0).contains(&share);
     if !inside(shares.positive) || !inside(shares.negative) || shares.positive + shares.negative >= 1.0 {
         let value = format!("{} and {}", shares.positive, shares.negative);
@@ -112,7 +112,7 @@ pub fn by_share(provider: &dyn Similarity, shares: Shares) -> Result<(Thresholds
         negative: counted.threshold_for_bottom(shares.negative),
     };
     thresholds.check()?;
-    Ok((thresholds, Calibration::EqualShare(shares)))
+    Ok((thresholds, PoolCalibration::EqualShare(shares)))
 }
 
 /// The thresholds that agree best with known pools: `known` are the same queries as `queries`, in the same order, each
@@ -131,7 +131,7 @@ pub fn by_known_pools(
     between_queries: &dyn Similarity,
     cap: usize,
     lost: f64,
-) -> Result<(Thresholds, Calibration)> {
+) -> Result<(Thresholds, PoolCalibration)> {
     let collection = Collection::new(queries)?;
     check_sides(between_queries, queries.len(), queries.len())?;
     if known.len() != queries.len() {
@@ -187,7 +187,7 @@ impl Spread {
         }
     }
 
-    fn best_agreement(self, lost: f64) -> Result<(Thresholds, Calibration)> {
+    fn best_agreement(self, lost: f64) -> Result<(Thresholds, PoolCalibration)> {
         let positives = self.positives.total();
         if positives == 0 || self.others.total() == 0 {
             return Err(ProtocolError::NoMoments {
@@ -210,7 +210,7 @@ impl Spread {
         let negative = all.threshold_for_bottom(lost).min(scale.edge(best_bin.saturating_sub(1)));
         let thresholds = Thresholds { positive, negative };
         thresholds.check()?;
-        let calibration = Calibration::KnownPools(Agreement {
+        let calibration = PoolCalibration::KnownPools(Agreement {
             complete_queries: self.complete_queries,
             known_positives: all.total(),
             precision: best.1,
@@ -254,7 +254,7 @@ mod tests {
         // F1 at 0.8 is 2·2/(2+3) = 0.8, at 0.6 it is 2·3/(4+3) = 0.857.
         assert!((thresholds.positive - 0.6).abs() < 0.001, "{thresholds:?}");
         assert!(thresholds.negative < thresholds.positive && thresholds.negative > 0.59);
-        let Calibration::KnownPools(agreement) = calibration else { panic!("{calibration:?}") };
+        let PoolCalibration::KnownPools(agreement) = calibration else { panic!("{calibration:?}") };
         assert_eq!((agreement.precision, agreement.recall, agreement.positives_lost), (0.75, 1.0, 0.0));
     }
 

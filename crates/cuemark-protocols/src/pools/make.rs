@@ -6,7 +6,7 @@ use cuemark_formats::{Overwrite, write_truth};
 use cuemark_text::similarity::{Result as Compared, Similarity};
 use serde::Serialize;
 
-use super::calibration::{Calibration, Thresholds};
+use super::calibration::{PoolCalibration, Thresholds};
 use super::collection::{Collection, Likeness, check_sides};
 use crate::manifest::Manifest;
 use crate::{ProtocolError, Result};
@@ -21,7 +21,7 @@ pub struct PoolSettings {
     /// What counts as saying nearly the same and as saying something else.
     pub thresholds: Thresholds,
     /// Where these thresholds come from.
-    pub calibration: Calibration,
+    pub calibration: PoolCalibration,
     /// Seed of the draws; each query has its own stream, so removing a query moves no other.
     #[serde(skip)]
     pub seed: u64,

@@ -26,7 +26,7 @@ fn queries() -> Vec<Truth> {
 }
 
 fn settings(videos: usize, positives: usize, seed: u64) -> PoolSettings {
-    PoolSettings { videos, positives, thresholds: THRESHOLDS, calibration: Calibration::Given, seed }
+    PoolSettings { videos, positives, thresholds: THRESHOLDS, calibration: PoolCalibration::Given, seed }
 }
 
 fn pools(settings: PoolSettings) -> Pools {

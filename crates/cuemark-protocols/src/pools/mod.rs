@@ -16,7 +16,7 @@ mod published_tests;
 pub mod quality;
 pub mod sheet;
 
-pub use calibration::{Calibration, Thresholds};
+pub use calibration::{PoolCalibration, Thresholds};
 pub use collection::Collection;
 pub(crate) use collection::check_sides;
 pub use make::{PoolReport, PoolSettings, Pools, VideoFilter, make};

@@ -5,7 +5,7 @@ use cuemark_data::{ReadOptions, TruthFormat, read_truth};
 use cuemark_formats::Source;
 use cuemark_text::similarity::Tfidf;
 
-use super::calibration::{Agreement, Calibration, by_known_pools};
+use super::calibration::{Agreement, PoolCalibration, by_known_pools};
 use super::quality::{Quality, quality};
 use super::{PoolReport, PoolSettings, make};
 
@@ -27,7 +27,7 @@ fn check(path: camino::Utf8PathBuf, videos: usize, cap: usize) -> (Agreement, Po
     let texts: Vec<&str> = queries.iter().map(|truth| truth.query.text.as_str()).collect();
     let words = Tfidf::new(&texts, &texts);
     let (thresholds, calibration) = by_known_pools(&queries, &known, &words, cap, 0.01).unwrap();
-    let Calibration::KnownPools(agreement) = calibration else { panic!("{calibration:?}") };
+    let PoolCalibration::KnownPools(agreement) = calibration else { panic!("{calibration:?}") };
     let settings = PoolSettings { videos, positives: cap.min(videos), thresholds, calibration, seed: 1 };
     let pools = make(&queries, &words, None, settings).unwrap();
     assert!(pools.truths.iter().all(|truth| truth.pool.as_ref().is_some_and(|pool| pool.len() == videos)));

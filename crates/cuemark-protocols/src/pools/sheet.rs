@@ -29,7 +29,7 @@ pub struct Question {
 
 /// What a filled-in sheet says about the pools.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct SheetVerdict {
     /// Questions on the sheet.
     pub questions: usize,
     /// Questions that were answered.
@@ -84,7 +84,7 @@ pub fn write(questions: &[Question], out: &mut WholeFile) -> Result<()> {
 ///
 /// # Errors
 /// When it cannot be read, a row is not of a pool, or an answer is neither `yes`, `no` nor empty.
-pub fn read(source: &Source, pools: &[Truth]) -> Result<Verdict> {
+pub fn read(source: &Source, pools: &[Truth]) -> Result<SheetVerdict> {
     let pools: HashMap<&QueryId, &Truth> = pools.iter().map(|truth| (&truth.query.id, truth)).collect();
     let text = source.text()?;
     let mut rows = csv::Reader::from_reader(text.as_bytes());
@@ -117,7 +117,14 @@ pub fn read(source: &Source, pools: &[Truth]) -> Result<Verdict> {
     }
     let wrong = false_positives + false_negatives;
     let false_rate = if answered == 0 { 0.0 } else { wrong as f64 / answered as f64 };
-    Ok(Verdict { questions, answered, false_positives, false_negatives, false_rate, interval: wilson(wrong, answered) })
+    Ok(SheetVerdict {
+        questions,
+        answered,
+        false_positives,
+        false_negatives,
+        false_rate,
+        interval: wilson(wrong, answered),
+    })
 }
 
 fn csv_fault(source: &Source, error: &csv::Error) -> ReadError {
@@ -144,7 +151,7 @@ mod tests {
             .collect()
     }
 
-    fn judge(questions: &[Question]) -> Result<Verdict> {
+    fn judge(questions: &[Question]) -> Result<SheetVerdict> {
         let folder = tempfile::tempdir().unwrap();
         let path = Utf8PathBuf::from_path_buf(folder.path().join("sheet.csv")).unwrap();
         let mut out = WholeFile::create(&path, Overwrite::Never).unwrap();

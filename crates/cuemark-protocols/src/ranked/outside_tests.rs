@@ -6,7 +6,7 @@ use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::Source;
 use cuemark_testkit::fixture;
 
-use super::rewrite::{Fault, StandIns, read_queue};
+use super::rewrite::{RewriteFault, StandIns, read_queue};
 use super::{candidates, label_studio};
 use crate::Result;
 use crate::pools::sheet;
@@ -38,7 +38,7 @@ fn an_export_of_label_studio_is_read() {
 fn a_reviewed_queue_and_a_list_of_names_are_read() {
     let queue = read_queue(&Source::new(fixture("protocols/ranked/review.jsonl"))).unwrap();
     assert_eq!(queue[0].approved.as_deref(), Some("A woman drops a glass."));
-    assert_eq!((&queue[1].faults[..], &queue[1].approved), (&[Fault::NameLeft][..], &None));
+    assert_eq!((&queue[1].faults[..], &queue[1].approved), (&[RewriteFault::NameLeft][..], &None));
     let names = StandIns::read(&Source::new(fixture("protocols/ranked/names.csv"))).unwrap();
     let nobody = cuemark_text::names::NameList::default();
     assert_eq!(names.replace("Bjarne greets Inspector Quill.", &nobody, 2.0), "A man greets an investigator.");

@@ -9,7 +9,7 @@ use cuemark_core::Truth;
 use serde::{Deserialize, Serialize};
 
 use super::by_video::{ByVideo, Part, deal};
-use super::{Found, MadeSplits, Options};
+use super::{MadeSplits, Options, SplitFindings};
 use crate::{ProtocolError, Result};
 
 /// The share of videos, or of queries, that goes to test-ood.
@@ -96,7 +96,7 @@ pub fn centre(truths: &[Truth], options: &CentreOptions) -> Result<MadeSplits> {
             data.split("test-ood", is_ood),
         ],
         options: Options::Centre(options.clone()),
-        found: Found::Centre(CentreFound { threshold, held_out, without_moments: data.without_moments }),
+        found: SplitFindings::Centre(CentreFound { threshold, held_out, without_moments: data.without_moments }),
     })
 }
 
@@ -148,14 +148,14 @@ mod tests {
         assert_eq!(sizes, [28, 4, 4, 4], "7 : 1 : 1 of the rest");
         assert!(shared_videos(&made.splits).iter().all(|pair| pair.videos == 0));
         // v36's moments lie at 7.2..7.7 and 8.2..8.7 of ten seconds.
-        let Found::Centre(found) = made.found else { panic!() };
+        let SplitFindings::Centre(found) = made.found else { panic!() };
         assert!((found.threshold - 0.795).abs() < 1e-12, "{found:?}");
     }
 
     #[test]
     fn by_pair_a_video_may_stand_on_both_sides() {
         let made = centre(&ladder(40), &CentreOptions { centre: Centre::Pair, seed: 0 }).unwrap();
-        let Found::Centre(found) = &made.found else { panic!() };
+        let SplitFindings::Centre(found) = &made.found else { panic!() };
         assert_eq!((found.held_out, made.splits[3].queries.len()), (8, 8));
         let inside_rest: usize = shared_videos(&made.splits[..3]).iter().map(|pair| pair.videos).sum();
         assert_eq!(inside_rest, 0);

@@ -14,7 +14,7 @@ use cuemark_text::{Pos, Tagger, noun_lemma, tokenize, verb_lemma};
 use serde::{Deserialize, Serialize};
 
 use super::by_video::{ByVideo, Part, deal};
-use super::{Found, MadeSplits, Options};
+use super::{MadeSplits, Options, SplitFindings};
 use crate::{ProtocolError, Result};
 
 /// A word in more than this share of all queries is never held out: without it there is little left to train on.
@@ -174,7 +174,7 @@ pub fn composition(truths: &[Truth], options: &CompositionOptions) -> Result<Mad
             test("test-novel-word", Novelty::Word),
         ],
         options: Options::Composition(options.clone()),
-        found: Found::Composition(CompositionFound {
+        found: SplitFindings::Composition(CompositionFound {
             held_out_words: held_words.into_iter().collect(),
             held_out_compositions: held_compositions.into_iter().map(|(verb, noun)| format!("{verb} {noun}")).collect(),
             left_out,
@@ -287,7 +287,7 @@ mod tests {
             }
         }
         assert!(shared_videos(&made.splits).iter().all(|pair| pair.videos == 0 || pair.left.starts_with("test")));
-        let Found::Composition(found) = &made.found else { panic!() };
+        let SplitFindings::Composition(found) = &made.found else { panic!() };
         assert!(found.left_out > 0 && !found.held_out_compositions.is_empty());
     }
 

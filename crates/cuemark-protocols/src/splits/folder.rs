@@ -8,7 +8,7 @@ use cuemark_formats::{Overwrite, ReadError, Source, WholeFile, read_truth, write
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::{Found, MadeSplits, Options, SharedVideos, SplitCounts, counts, shared_videos};
+use super::{MadeSplits, Options, SharedVideos, SplitCounts, SplitFindings, counts, shared_videos};
 use crate::Result;
 use crate::manifest::Manifest;
 
@@ -36,7 +36,7 @@ pub struct SplitSettings {
 pub struct SplitOutcome {
     /// What the protocol found on the way.
     #[serde(flatten)]
-    pub found: Found,
+    pub found: SplitFindings,
     /// What each split holds.
     pub splits: Vec<SplitCounts>,
     /// Videos that two splits share.

@@ -38,7 +38,7 @@ pub struct MadeSplits {
     /// What it was told.
     pub options: Options,
     /// What it found on the way.
-    pub found: Found,
+    pub found: SplitFindings,
     /// The splits, in the order `train`, `val`, `test…`; queries in the order they came.
     pub splits: Vec<Split>,
 }
@@ -60,7 +60,7 @@ pub enum Options {
 /// What a protocol found on the way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Found {
+pub enum SplitFindings {
     /// By `cd`.
     Cd(CdFound),
     /// By `centre`.

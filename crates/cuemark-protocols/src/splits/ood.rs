@@ -10,7 +10,7 @@ use cuemark_core::{NormSpan, Progress, Truth};
 use serde::{Deserialize, Serialize};
 
 use super::by_video::{ByVideo, Part, deal};
-use super::{Found, MadeSplits, Options};
+use super::{MadeSplits, Options, SplitFindings};
 use crate::kde::Kde;
 use crate::{ProtocolError, Result};
 
@@ -127,7 +127,7 @@ pub fn cd(truths: &[Truth], options: &CdOptions, progress: &Progress) -> Result<
             data.split("test-ood", |_, video| is_ood[video]),
         ],
         options: Options::Cd(options.clone()),
-        found: Found::Cd(found),
+        found: SplitFindings::Cd(found),
     })
 }
 

@@ -12,7 +12,7 @@
 use cuemark_core::{QueryId, Rng, Split, Truth, VideoId};
 use serde::{Deserialize, Serialize};
 
-use super::{Found, MadeSplits, Options, new_split};
+use super::{MadeSplits, Options, SplitFindings, new_split};
 use crate::{ProtocolError, Result};
 
 /// What `standard` can be told.
@@ -93,7 +93,7 @@ pub fn standard(dataset: &str, published: &[Split], options: &StandardOptions) -
         seed: options.seed,
         splits,
         options: Options::Standard(options.clone()),
-        found: Found::Standard(StandardFound { val_videos_from_train: taken, test_from }),
+        found: SplitFindings::Standard(StandardFound { val_videos_from_train: taken, test_from }),
     })
 }
 

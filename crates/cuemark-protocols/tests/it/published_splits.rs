@@ -3,7 +3,7 @@
 use cuemark_core::Progress;
 use cuemark_data::{Dataset, ReadOptions};
 use cuemark_protocols::splits::{
-    self, CdOptions, CentreOptions, Found, MadeSplits, StandardOptions, StandardTest, counts, shared_videos,
+    self, CdOptions, CentreOptions, MadeSplits, SplitFindings, StandardOptions, StandardTest, counts, shared_videos,
 };
 use cuemark_testkit::shared;
 
@@ -29,7 +29,7 @@ fn centre_thresholds_by_video_are_the_published_ones() {
     for (name, threshold) in [("charades-sta", 0.83), ("youcook2", 0.61), ("activitynet-captions", 0.586)] {
         let Some(dataset) = load(name, name) else { return };
         let made = splits::centre(&dataset.all().queries, &CentreOptions::default()).unwrap();
-        let Found::Centre(found) = &made.found else { panic!("centre finds what centre finds") };
+        let SplitFindings::Centre(found) = &made.found else { panic!("centre finds what centre finds") };
         let digits = if threshold == 0.586 { 1000.0 } else { 100.0 };
         assert_eq!((found.threshold * digits).round() / digits, threshold, "{name}: {}", found.threshold);
         assert_eq!(overlap(&made), 0, "{name}");
@@ -73,7 +73,7 @@ fn long_moments_of_activitynet_stay_out_of_test_ood() {
     let Some(dataset) = load(name, name) else { return };
     let options = CdOptions { max_ood_length: Some(0.5), ..CdOptions::default() };
     let made = splits::cd(&dataset.all().queries, &options, &Progress::new()).unwrap();
-    let Found::Cd(found) = &made.found else { panic!("cd finds what cd finds") };
+    let SplitFindings::Cd(found) = &made.found else { panic!("cd finds what cd finds") };
     assert!((found.ood_share - 0.2).abs() < 1e-3, "{found:?}");
     assert_eq!((sizes(&made)[1].1, sizes(&made)[2].1), (746, 746), "as published");
     let longest =

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8PathBuf;
 use cuemark_core::{Progress, Query, Span, Truth, Video};
 use cuemark_protocols::ranked::rewrite::{
-    Asking, Endpoint, EndpointNames, Fault, KeptAnswers, NameRecogniser as _, PROMPT, RewriteSettings, Rewrites,
+    Asking, Endpoint, EndpointNames, KeptAnswers, NameRecogniser as _, PROMPT, RewriteFault, RewriteSettings, Rewrites,
     rewrite_by,
 };
 use cuemark_protocols::{ProtocolError, Result};
@@ -157,21 +157,21 @@ fn every_query_is_asked_and_asked_again_with_its_fault_named() {
 #[test]
 fn what_stays_wrong_goes_to_a_person_and_what_is_no_sentence_to_another_try() {
     for (rule, fault) in [
-        (says("Blorp again"), Fault::NameLeft),
-        (says(&"word ".repeat(1_000)), Fault::NoAnswer),
-        (says("Sure! Here it is:\n\nA man opens a door."), Fault::NoAnswer),
-        (says("???"), Fault::NoAnswer),
-        ((200, "<html>garbage</html>".to_owned()), Fault::NoAnswer),
-        ((200, json!({ "choices": [] }).to_string()), Fault::NoAnswer),
+        (says("Blorp again"), RewriteFault::NameLeft),
+        (says(&"word ".repeat(1_000)), RewriteFault::NoAnswer),
+        (says("Sure! Here it is:\n\nA man opens a door."), RewriteFault::NoAnswer),
+        (says("???"), RewriteFault::NoAnswer),
+        ((200, "<html>garbage</html>".to_owned()), RewriteFault::NoAnswer),
+        ((200, json!({ "choices": [] }).to_string()), RewriteFault::NoAnswer),
         // Two megabytes are read no further than one.
-        ((200, " ".repeat(2 << 20)), Fault::NoAnswer),
+        ((200, " ".repeat(2 << 20)), RewriteFault::NoAnswer),
         // The door is shut without a word.
-        ((200, String::new()), Fault::NoAnswer),
+        ((200, String::new()), RewriteFault::NoAnswer),
     ] {
         let told = rule.1.chars().take(60).collect::<String>();
         let server = Server::new(move |_| rule.clone());
         let done = run(&server.endpoint(SOON), &queries(1), &KeptAnswers::nowhere(), &Progress::new()).unwrap();
-        let queue = if fault == Fault::NameLeft { &done.review } else { &done.retry };
+        let queue = if fault == RewriteFault::NameLeft { &done.review } else { &done.retry };
         assert_eq!(queue.first().map(|rewrite| &rewrite.faults[..]), Some(&[fault][..]), "{told}");
     }
 }

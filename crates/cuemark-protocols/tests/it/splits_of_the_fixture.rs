@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use cuemark_core::{NormSpan, Progress, Split, Truth};
 use cuemark_protocols::kde::{BinnedKde, Kde};
-use cuemark_protocols::splits::{self, CdOptions, Centre, CentreOptions, Found, OodCut, Ties};
+use cuemark_protocols::splits::{self, CdOptions, Centre, CentreOptions, OodCut, SplitFindings, Ties};
 use cuemark_testkit::fixture;
 use serde::Deserialize;
 
@@ -66,7 +66,7 @@ fn centres_are_cut_where_an_independent_count_cuts_them() {
     let (splits, expected) = load();
     for (centre, theirs) in [(Centre::Video, expected.centre_by_video), (Centre::Pair, expected.centre_by_pair)] {
         let made = splits::centre(&merged(&splits), &CentreOptions { centre, seed: 0 }).unwrap();
-        let Found::Centre(found) = made.found else { panic!("centre finds what centre finds") };
+        let SplitFindings::Centre(found) = made.found else { panic!("centre finds what centre finds") };
         assert!((found.threshold - theirs).abs() < 1e-12, "{centre:?}");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Question;
+use super::{Question, logistic};
 
 /// The probability that an answer is right is `1 / (1 + exp(-(slope * z + by_score * score + offset)))`, where `z` says by how
 /// many standard deviations the answer's score lies above those of the question against a sample of the whole index.
@@ -152,34 +152,8 @@ pub(crate) struct JudgedAnswer {
 pub(crate) fn fit_with_scores(judged: &[JudgedAnswer]) -> Option<Calibration> {
     let plain: Vec<(f64, bool)> = judged.iter().map(|one| (one.z, one.right)).collect();
     let start = fit_calibration(&plain)?;
-    let count = judged.len() as f64;
-    let right = judged.iter().filter(|one| one.right).count() as f64;
-    let [high, low] = [(right + 1.0) / (right + 2.0), 1.0 / (count - right + 2.0)];
-    // Newton's method from the plain curve, with a little ridge: z and score are nearly the same for some encoders.
-    let mut weights = [start.slope, 0.0, start.offset];
-    for _ in 0..50 {
-        let (mut gradient, mut curve) = ([0.0f64; 3], [[0.0f64; 3]; 3]);
-        for one in judged {
-            let inputs = [one.z, one.score, 1.0];
-            let sum: f64 = weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum();
-            let p = 1.0 / (1.0 + (-sum).exp());
-            let error = p - if one.right { high } else { low };
-            for row in 0..3 {
-                gradient[row] += error * inputs[row];
-                for column in 0..3 {
-                    curve[row][column] += p * (1.0 - p) * inputs[row] * inputs[column];
-                }
-            }
-        }
-        (0..3).for_each(|row| curve[row][row] += 1e-3);
-        let step = solve(curve, gradient)?;
-        let longest = step.iter().fold(0.0f64, |longest, part| longest.max(part.abs()));
-        let shorten = (4.0 / longest).min(1.0);
-        weights.iter_mut().zip(step).for_each(|(weight, part)| *weight -= shorten * part);
-        if longest < 1e-9 {
-            break;
-        }
-    }
+    let inputs: Vec<_> = judged.iter().map(|one| ([one.z, one.score, 1.0], one.right)).collect();
+    let weights = logistic::fit([start.slope, 0.0, start.offset], &inputs, 50, solve)?;
     let [slope, by_score, offset] = weights;
     let rises = weights.iter().all(|weight| weight.is_finite()) && slope >= 0.0 && by_score > 0.0;
     Some(if rises { Calibration { slope, by_score, offset, ..start } } else { start })

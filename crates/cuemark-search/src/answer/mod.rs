@@ -14,6 +14,7 @@ mod background;
 mod calibration;
 mod explain;
 mod fuse;
+mod logistic;
 mod meant;
 mod merge;
 mod question;

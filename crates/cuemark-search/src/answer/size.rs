@@ -4,8 +4,8 @@
 //! small one. In the logarithm of the odds that is a term that falls with the logarithm of the number of moments that were
 //! searched; it is fitted on the same questions asked of ever fewer videos.
 
-use super::Calibration;
 use super::calibration::fit_calibration;
+use super::{Calibration, logistic};
 
 /// An answer whose truth is known, found among so many moments.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,34 +37,9 @@ fn logarithm(moments: usize) -> f64 {
 pub fn fit_at_sizes(judged: &[SizedAnswer]) -> Option<Calibration> {
     let plain: Vec<(f64, bool)> = judged.iter().map(|one| (one.z, one.right)).collect();
     let start = fit_calibration(&plain)?;
-    let right = judged.iter().filter(|one| one.right).count() as f64;
-    // The two targets are drawn in a little, as Platt does, so that a sample without a mistake does not give certainty.
-    let [high, low] = [(right + 1.0) / (right + 2.0), 1.0 / (judged.len() as f64 - right + 2.0)];
-    let mut weights = [start.slope, 0.0, 0.0, start.offset];
-    for _ in 0..100 {
-        let (mut gradient, mut curve) = ([0.0f64; 4], [[0.0f64; 4]; 4]);
-        for one in judged {
-            let inputs = [one.z, one.score, logarithm(one.moments), 1.0];
-            let sum: f64 = weights.iter().zip(inputs).map(|(weight, input)| weight * input).sum();
-            let p = 1.0 / (1.0 + (-sum).exp());
-            let error = p - if one.right { high } else { low };
-            for row in 0..4 {
-                gradient[row] += error * inputs[row];
-                for column in 0..4 {
-                    curve[row][column] += p * (1.0 - p) * inputs[row] * inputs[column];
-                }
-            }
-        }
-        // A little ridge: z and score are nearly the same for some encoders.
-        (0..4).for_each(|row| curve[row][row] += 1e-3);
-        let step = solve(curve, gradient)?;
-        let longest = step.iter().fold(0.0f64, |longest, part| longest.max(part.abs()));
-        let shorten = (4.0 / longest).min(1.0);
-        weights.iter_mut().zip(step).for_each(|(weight, part)| *weight -= shorten * part);
-        if longest < 1e-9 {
-            break;
-        }
-    }
+    let read = |one: &SizedAnswer| ([one.z, one.score, logarithm(one.moments), 1.0], one.right);
+    let inputs: Vec<_> = judged.iter().map(read).collect();
+    let weights = logistic::fit([start.slope, 0.0, 0.0, start.offset], &inputs, 100, solve)?;
     let [slope, by_score, by_size, offset] = weights;
     let rises = weights.iter().all(|weight| weight.is_finite()) && slope >= 0.0 && by_score > 0.0;
     rises.then_some(Calibration { slope, by_score, by_size, offset, ..start })

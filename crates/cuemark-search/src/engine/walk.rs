@@ -46,7 +46,12 @@ pub(super) fn last_commit(file: &dyn DiskFile, head: &Head, from: u64, length: u
             let commit = Commit::read(&copy, at).filter(|commit| belongs(commit, head));
             // One whose second copy never arrived was not acknowledged; were it used, a writer that failed could not cut it.
             if let Some(commit) = commit.filter(|commit| commit.end <= length && commit.start >= head.first() as u64) {
-                return Ok(Some(commit));
+                let mut both = vec![0; commit.bytes() as usize];
+                let read = read_full_at(file, commit.at, &mut both)?;
+                both.truncate(read);
+                let copy = |at: u64| Commit::read(both.get(usize::try_from(at - commit.at).ok()?..)?, at);
+                let agreed = of_copies(copy, head, (commit.at, commit.end), commit.sequence);
+                return Ok(agreed.or(Some(commit)));
             }
         }
         end = begin;
@@ -60,9 +65,22 @@ fn belongs(commit: &Commit, head: &Head) -> bool {
 }
 
 /// The commit that takes all of `from..to` and is the `sequence`th, by whichever copy says so.
-pub(super) fn commit_between(bytes: &[u8], head: &Head, (from, to): (u64, u64), sequence: u64) -> Option<Commit> {
+pub(super) fn commit_between(bytes: &[u8], head: &Head, place: (u64, u64), sequence: u64) -> Option<Commit> {
+    of_copies(|at| Commit::read(bytes.get(usize::try_from(at).ok()?..)?, at), head, place, sequence)
+}
+
+/// The first copy of a commit if it stands there as it should, else the second.
+///
+/// Every way to a commit, from the end of the file and along the chain, ends here: two copies that both fit their checksums may
+/// still list other records (somebody made them so), and a record that one way sees and another does not would be there
+/// before a write and gone after it.
+fn of_copies(
+    copy: impl Fn(u64) -> Option<Commit>,
+    head: &Head,
+    (from, to): (u64, u64),
+    sequence: u64,
+) -> Option<Commit> {
     let half = to.checked_sub(from)? / 2;
-    let copy = |at: u64| Commit::read(bytes.get(usize::try_from(at).ok()?..)?, at);
     let is_it =
         |commit: &Commit| belongs(commit, head) && commit.at == from && commit.end == to && commit.sequence == sequence;
     copy(from).filter(is_it).or_else(|| copy(from + half).filter(is_it))
@@ -98,7 +116,9 @@ pub(super) fn batches(bytes: &[u8], head: &Head, last: Commit, known: u64, damag
 fn commit_before(bytes: &[u8], head: &Head, (known, end): (u64, u64), sequence: u64) -> Option<Commit> {
     let places = (known as usize..end as usize).step_by(ALIGN).rev();
     let at = |place: usize| Commit::read(bytes.get(place..)?, place as u64);
-    places.filter_map(at).find(|commit| belongs(commit, head) && commit.end <= end && commit.sequence < sequence)
+    let found = |commit: &Commit| belongs(commit, head) && commit.end <= end && commit.sequence < sequence;
+    let commit = places.filter_map(at).find(found)?;
+    commit_between(bytes, head, (commit.at, commit.end), commit.sequence)
 }
 
 /// The records between two places by their own headers; where none begins, the next one is looked for.

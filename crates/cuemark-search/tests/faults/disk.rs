@@ -7,20 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::Rng;
 use cuemark_search::engine::disk::{Disk, DiskFile, FileStamp, Held, Mapped};
+use cuemark_testkit::faults::{DiskNames, Fault, FaultPlan};
 
 /// What reaches a disk reaches it in pages.
 const PAGE: usize = 512;
-
-/// What happens at the n-th operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// It fails with this number of an error.
-    Errno(i32),
-    /// Half of what should be written is.
-    Short,
-    /// Nothing works from there on; see [`TestDisk::after_power_cut`].
-    PowerCut,
-}
 
 /// Ways in which a disk, or an engine, may be broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,16 +32,11 @@ pub(crate) struct TestDisk(Arc<Mutex<World>>);
 #[derive(Debug)]
 struct World {
     files: BTreeMap<u64, Inode>,
-    names: BTreeMap<Utf8PathBuf, u64>,
-    /// The names that are on disk, and what was done to them since, in order.
-    durable: BTreeMap<Utf8PathBuf, u64>,
-    pending: Vec<(Utf8PathBuf, Option<u64>)>,
+    names: DiskNames<u64>,
     inodes: u64,
-    operations: usize,
-    /// Which of them wrote to a log.
+    /// Which operations wrote to a log.
     log_writes: Vec<usize>,
-    plan: Option<(usize, Fault)>,
-    is_off: bool,
+    plan: FaultPlan,
     locks: BTreeSet<Utf8PathBuf>,
     maps: Vec<(u64, u64, Weak<()>)>,
     problems: Vec<String>,
@@ -70,14 +55,10 @@ impl TestDisk {
     pub(crate) fn new(plan: Option<(usize, Fault)>, broken: Broken) -> Self {
         Self(Arc::new(Mutex::new(World {
             files: BTreeMap::new(),
-            names: BTreeMap::new(),
-            durable: BTreeMap::new(),
-            pending: Vec::new(),
+            names: DiskNames::on_disk(BTreeMap::new()),
             inodes: 0,
-            operations: 0,
             log_writes: Vec::new(),
-            plan,
-            is_off: false,
+            plan: FaultPlan::new(plan),
             locks: BTreeSet::new(),
             maps: Vec::new(),
             problems: Vec::new(),
@@ -91,7 +72,7 @@ impl TestDisk {
 
     /// Operations so far.
     pub(crate) fn operations(&self) -> usize {
-        self.world().operations
+        self.world().plan.operations()
     }
 
     /// Which operations wrote to a log.
@@ -101,7 +82,7 @@ impl TestDisk {
 
     /// Whether the power is cut.
     pub(crate) fn is_off(&self) -> bool {
-        self.world().is_off
+        self.world().plan.is_off()
     }
 
     /// Whether somebody has the lock.
@@ -111,14 +92,12 @@ impl TestDisk {
 
     /// Plans a fault so many operations from now.
     pub(crate) fn fail_later(&self, operations: usize, fault: Fault) {
-        let mut world = self.world();
-        world.plan = Some((world.operations + operations, fault));
+        self.world().plan.fail_later(operations, fault);
     }
 
     /// Whether the planned fault has come.
     pub(crate) fn has_failed(&self) -> bool {
-        let world = self.world();
-        world.plan.is_some_and(|(at, _)| world.operations >= at)
+        self.world().plan.has_come()
     }
 
     /// What no engine should do and one did.
@@ -128,7 +107,7 @@ impl TestDisk {
 
     /// Whether a name is there.
     pub(crate) fn has(&self, path: &Utf8Path) -> bool {
-        self.world().names.contains_key(path)
+        self.world().names.find(path).is_ok()
     }
 
     /// The disk as it is after the power has come back: what was waited for, and a part of the rest that `seed` chooses. 0
@@ -155,23 +134,15 @@ impl TestDisk {
             }
             files.insert(*number, Inode { durable: data.clone(), data, dirty: BTreeSet::new(), modified: 0 });
         }
-        // Journals keep the order of names.
         let kept = match seed {
             0 => 0,
-            1 => world.pending.len(),
-            _ => Rng::stream(seed, "names").below(world.pending.len() + 1),
+            1 => world.names.pending(),
+            _ => Rng::stream(seed, "names").below(world.names.pending() + 1),
         };
-        let mut names = world.durable.clone();
-        for (path, number) in &world.pending[..kept] {
-            match number {
-                Some(number) => names.insert(path.clone(), *number),
-                None => names.remove(path),
-            };
-        }
         let disk = Self::new(None, world.broken);
         {
             let mut after = disk.world();
-            (after.files, after.durable, after.names) = (files, names.clone(), names);
+            (after.files, after.names) = (files, DiskNames::on_disk(world.names.after_power_cut(kept)));
             after.inodes = world.inodes;
         }
         disk
@@ -180,16 +151,7 @@ impl TestDisk {
     /// Counts an operation; what is to happen at it.
     fn step(&self) -> io::Result<(MutexGuard<'_, World>, Option<Fault>)> {
         let mut world = self.world();
-        if world.is_off {
-            return Err(io::Error::other("the power is cut"));
-        }
-        world.operations += 1;
-        let fault = world.plan.filter(|(at, _)| *at == world.operations).map(|(_, fault)| fault);
-        match fault {
-            Some(Fault::Errno(number)) => return Err(io::Error::from_raw_os_error(number)),
-            Some(Fault::PowerCut) => world.is_off = true,
-            Some(Fault::Short) | None => {}
-        }
+        let fault = world.plan.step()?;
         Ok((world, fault))
     }
 
@@ -203,24 +165,8 @@ impl TestDisk {
 }
 
 impl World {
-    fn number(&self, path: &Utf8Path) -> io::Result<u64> {
-        self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-
-    fn name(&mut self, path: &Utf8Path, number: Option<u64>) {
-        match number {
-            Some(number) => self.names.insert(path.to_owned(), number),
-            None => self.names.remove(path),
-        };
-        self.pending.push((path.to_owned(), number));
-    }
-
-    fn ends(&self) -> io::Result<()> {
-        if self.is_off { Err(io::Error::other("the power is cut")) } else { Ok(()) }
-    }
-
     fn is_log(&self, number: u64) -> bool {
-        self.names.iter().any(|(path, of)| *of == number && path.file_name() == Some("moments.log"))
+        self.names.now().iter().any(|(path, of)| *of == number && path.file_name() == Some("moments.log"))
     }
 
     fn stamp(&self, number: u64) -> FileStamp {
@@ -243,7 +189,7 @@ impl Drop for Lock {
 
 impl Disk for TestDisk {
     fn open(&self, path: &Utf8Path) -> io::Result<Box<dyn DiskFile>> {
-        let number = self.look()?.number(path)?;
+        let number = self.look()?.names.find(path)?;
         Ok(Box::new(Open(self.clone(), number)))
     }
 
@@ -256,31 +202,30 @@ impl Disk for TestDisk {
         world.inodes += 1;
         let number = world.inodes;
         world.files.insert(number, Inode::default());
-        world.name(path, Some(number));
-        world.ends()?;
+        world.names.set(path, Some(number));
+        world.plan.ends()?;
         Ok(Box::new(Open(self.clone(), number)))
     }
 
     fn rename(&self, from: &Utf8Path, to: &Utf8Path) -> io::Result<()> {
         let (mut world, _) = self.step()?;
-        let number = world.number(from)?;
+        let number = world.names.find(from)?;
         // One step: neither name is ever without the file.
-        world.name(to, Some(number));
-        world.name(from, None);
-        world.ends()
+        world.names.set(to, Some(number));
+        world.names.set(from, None);
+        world.plan.ends()
     }
 
     fn remove(&self, path: &Utf8Path) -> io::Result<()> {
         let (mut world, _) = self.step()?;
-        world.number(path)?;
-        world.name(path, None);
-        world.ends()
+        world.names.find(path)?;
+        world.names.set(path, None);
+        world.plan.ends()
     }
 
     fn sync_folder(&self, _: &Utf8Path) -> io::Result<()> {
         let mut world = self.look()?;
-        world.durable = world.names.clone();
-        world.pending.clear();
+        world.names.sync(|_| true);
         Ok(())
     }
 
@@ -290,13 +235,13 @@ impl Disk for TestDisk {
 
     fn list(&self, folder: &Utf8Path) -> io::Result<Vec<String>> {
         let world = self.look()?;
-        let here = world.names.keys().filter(|path| path.parent() == Some(folder));
+        let here = world.names.now().keys().filter(|path| path.parent() == Some(folder));
         Ok(here.filter_map(|path| path.file_name()).map(str::to_owned).collect())
     }
 
     fn stamp(&self, path: &Utf8Path) -> io::Result<FileStamp> {
         let world = self.look()?;
-        Ok(world.stamp(world.number(path)?))
+        Ok(world.stamp(world.names.find(path)?))
     }
 
     fn lock(&self, path: &Utf8Path) -> io::Result<Option<Box<dyn Held>>> {
@@ -321,7 +266,7 @@ impl DiskFile for Open {
         let (mut world, fault) = self.0.step()?;
         let count = if fault == Some(Fault::Short) { bytes.len().div_ceil(2) } else { bytes.len() };
         let (from, to) = (offset as usize, offset as usize + count);
-        let now = world.operations;
+        let now = world.plan.operations();
         if world.is_log(self.1) {
             world.log_writes.push(now);
         }
@@ -331,7 +276,7 @@ impl DiskFile for Open {
             inode.dirty.extend(from / PAGE..to.div_ceil(PAGE));
             inode.modified = now;
         }
-        world.ends()?;
+        world.plan.ends()?;
         Ok(count)
     }
 
@@ -350,7 +295,7 @@ impl DiskFile for Open {
     fn truncate(&self, length: u64) -> io::Result<()> {
         let (mut world, _) = self.0.step()?;
         let more = if world.broken == Broken::CutsTooFar { 256 } else { 0 };
-        let (length, now) = (length.saturating_sub(more), world.operations);
+        let (length, now) = (length.saturating_sub(more), world.plan.operations());
         let mut problems = Vec::new();
         if length > world.files[&self.1].data.len() as u64 {
             problems.push(format!("a cut to {length} bytes made the file longer"));
@@ -366,7 +311,7 @@ impl DiskFile for Open {
             inode.data.resize(length as usize, 0);
             inode.modified = now;
         }
-        world.ends()
+        world.plan.ends()
     }
 
     fn stamp(&self) -> io::Result<FileStamp> {

@@ -298,7 +298,7 @@ pub(crate) fn graphs_on_full_disks(errno: i32) -> usize {
         let engine = Embedded::create_on(Arc::clone(&shared), folder, WIDTH, Overwrite::Never).unwrap();
         engine.put(&entry("a"), &moments(1)).unwrap();
         let before = shared.list(folder).unwrap();
-        disk.fail_later(place, crate::disk::Fault::Errno(errno));
+        disk.fail_later(place, cuemark_testkit::faults::Fault::Errno(errno));
         let done = engine.settle(Settling::Fully, &Progress::new());
         if !disk.has_failed() {
             return failed;

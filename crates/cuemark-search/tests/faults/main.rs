@@ -5,10 +5,11 @@
 
 mod disk;
 mod life;
-#[path = "../toy/mod.rs"]
+#[path = "../it/toy.rs"]
 mod toy;
 
-use disk::{Broken, Fault, TestDisk};
+use cuemark_testkit::faults::Fault;
+use disk::{Broken, TestDisk};
 use life::{judge, live};
 use rayon::prelude::*;
 

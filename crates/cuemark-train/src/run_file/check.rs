@@ -3,7 +3,6 @@
 use camino::Utf8Path;
 use cuemark_core::ClipLen;
 use cuemark_features::RowTime;
-use cuemark_formats::world_folder::WORLD;
 
 use super::parse::fault;
 use super::{DataConfig, Optimiser, RunFile};
@@ -12,7 +11,7 @@ use crate::{Averaging, Result, TrainError};
 impl RunFile {
     pub(super) fn check(&self, path: &str) -> Result<()> {
         self.data.check(path)?;
-        if self.data.features.is_none() && self.data.dataset.as_deref() != Some(WORLD) {
+        if self.data.features.is_none() && !self.data.is_world() {
             return Err(fault(path, "`data.features` is missing: where are the clip features?"));
         }
         let positive = |key: &str, value: f64| {

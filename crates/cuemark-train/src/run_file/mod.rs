@@ -35,71 +35,92 @@ pub struct RunFile {
 
 /// What a run learns from: `[data]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct DataConfig {
     /// A dataset by name, `world` for the built-in one. Left out: `train` and `val` are files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
     /// The dataset's folder.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<Utf8PathBuf>,
     /// The training split: a name of the dataset's, or a truth file. Default: train
-    #[serde(default = "train_split")]
     pub train: String,
     /// The split on which the best checkpoint is chosen. Default: val
-    #[serde(default = "val_split")]
     pub val: String,
     /// Clip features, in any layout that `cuemark features info` reads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub features: Option<Utf8PathBuf>,
     /// The stream of clip features. Default: visual
-    #[serde(default = "visual_stream")]
     pub stream: String,
     /// The stream of subtitle features, in the same store; left out: models run without.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub subtitles: Option<String>,
     /// Further streams of clip features, in the same store, whose rows stand beside those of `stream`. Default: none
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<String>,
     /// The stream of audio features, in the same store; left out: models run without.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub audio: Option<String>,
     /// The stream of word features, in the same store, one row per word under the query's id. Left out: word vectors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<String>,
     /// Word features of the queries in a store of their own, in any layout that `cuemark features info` reads, one row per word
     /// under the query's id; `queries` names the stream where there are several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub query_features: Option<Utf8PathBuf>,
     /// A published text encoder that reads the queries: `[data.text]`. Left out: words of the training queries.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<TextConfig>,
     /// Seconds per row, for layouts that do not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub clip_length: Option<f64>,
     /// Rows share the video's duration evenly, for layouts that do not say. Default: false
-    #[serde(default)]
     pub rows_span_duration: bool,
     /// A file of word vectors (GloVe). Left out: vectors are trained.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<Utf8PathBuf>,
     /// Width of trained word vectors. Default: 64
-    #[serde(default = "word_width")]
     pub word_width: usize,
     /// Words that occur less often in the training queries are unknown. Default: 1
-    #[serde(default = "one")]
     pub least_count: usize,
     /// What says that a video shows what a query means though it was not written for it, for models that leave such pairs out:
     /// `tfidf`, `minilm`, `encoder:NAME`, or `log`, the event log of the built-in world. Default: tfidf
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub similarity: Option<String>,
     /// Parses of the queries, for models that read them. Left out: our shallow parser.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parses: Option<Utf8PathBuf>,
     /// What another model answered to the training queries among all training videos: where a second stage (CONQUER) draws its
     /// negatives. Left out: from other videos of the batch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub first_stage: Option<Utf8PathBuf>,
+}
+
+impl Default for DataConfig {
+    fn default() -> Self {
+        Self {
+            dataset: None,
+            root: None,
+            train: "train".to_owned(),
+            val: "val".to_owned(),
+            features: None,
+            stream: VISUAL.to_owned(),
+            subtitles: None,
+            beside: Vec::new(),
+            audio: None,
+            queries: None,
+            query_features: None,
+            text: None,
+            clip_length: None,
+            rows_span_duration: false,
+            words: None,
+            word_width: 64,
+            least_count: 1,
+            similarity: None,
+            parses: None,
+            first_stage: None,
+        }
+    }
 }
 
 /// How a model learns: `[train]`, and one `[[train.stage]]` per stage that differs.
@@ -193,22 +214,18 @@ impl StageConfig {
 
 /// How a run is judged on the way: `[eval]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct EvalConfig {
     /// The metric that chooses the best checkpoint, or several whose mean does. Default: R@1,IoU=0.5
-    #[serde(default = "metric")]
     pub metric: Metrics,
     /// Epochs between evaluations; parts of one are fine. Default: 1.0
-    #[serde(default = "every")]
     pub every: f64,
     /// Evaluations without anything better after which the stage ends; left out: never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<usize>,
     /// Answers kept per query. Default: 10
-    #[serde(default = "answers")]
     pub answers: usize,
     /// Pairs per step of an evaluation. Default: 64
-    #[serde(default = "eval_batch")]
     pub batch: usize,
 }
 
@@ -220,26 +237,6 @@ pub enum Metrics {
     One(String),
     /// Their mean counts.
     Mean(Vec<String>),
-}
-
-fn train_split() -> String {
-    "train".to_owned()
-}
-
-fn val_split() -> String {
-    "val".to_owned()
-}
-
-fn visual_stream() -> String {
-    VISUAL.to_owned()
-}
-
-fn word_width() -> usize {
-    64
-}
-
-fn one() -> usize {
-    1
 }
 
 fn batch() -> usize {
@@ -254,25 +251,9 @@ fn eps() -> f64 {
     1e-8
 }
 
-fn metric() -> Metrics {
-    Metrics::One("R@1,IoU=0.5".to_owned())
-}
-
-fn every() -> f64 {
-    1.0
-}
-
-fn answers() -> usize {
-    10
-}
-
-fn eval_batch() -> usize {
-    64
-}
-
 impl Default for EvalConfig {
     fn default() -> Self {
-        Self { metric: metric(), every: every(), patience: None, answers: answers(), batch: eval_batch() }
+        Self { metric: Metrics::One("R@1,IoU=0.5".to_owned()), every: 1.0, patience: None, answers: 10, batch: 64 }
     }
 }
 

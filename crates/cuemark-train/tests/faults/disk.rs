@@ -7,17 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::Rng;
 use cuemark_formats::{Files, OpenFile, RealFiles};
-
-/// What happens at the n-th operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// It fails with this number of an error.
-    Errno(i32),
-    /// Half of what should be written is.
-    Short,
-    /// Nothing works from there on; see [`TestFiles::after_power_cut`].
-    PowerCut,
-}
+use cuemark_testkit::faults::{DiskNames, Fault, FaultPlan};
 
 /// Ways in which what writes may be broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,36 +29,22 @@ pub(crate) struct TestFiles(Arc<Mutex<World>>);
 struct World {
     /// What is in each file, and how much of it is on disk.
     files: Vec<(Vec<u8>, usize)>,
-    names: BTreeMap<Utf8PathBuf, usize>,
-    /// The names that are on disk, and what was done to them since, in order.
-    durable: BTreeMap<Utf8PathBuf, usize>,
-    pending: Vec<(Utf8PathBuf, Option<usize>)>,
-    operations: usize,
-    plan: Option<(usize, Fault)>,
-    is_off: bool,
+    names: DiskNames<usize>,
+    plan: FaultPlan,
     broken: Broken,
 }
 
 impl TestFiles {
     /// Everything below `folder` is there and on disk.
     pub(crate) fn of(folder: &Utf8Path, plan: Option<(usize, Fault)>, broken: Broken) -> Self {
-        let mut world = World {
-            files: Vec::new(),
-            names: BTreeMap::new(),
-            durable: BTreeMap::new(),
-            pending: Vec::new(),
-            operations: 0,
-            plan,
-            is_off: false,
-            broken,
-        };
+        let (mut files, mut names) = (Vec::new(), BTreeMap::new());
         for path in files_below(folder) {
             let bytes = std::fs::read(&path).unwrap();
-            world.names.insert(path, world.files.len());
-            world.files.push((bytes.clone(), bytes.len()));
+            names.insert(path, files.len());
+            files.push((bytes.clone(), bytes.len()));
         }
-        world.durable = world.names.clone();
-        Self(Arc::new(Mutex::new(world)))
+        let (names, plan) = (DiskNames::on_disk(names), FaultPlan::new(plan));
+        Self(Arc::new(Mutex::new(World { files, names, plan, broken })))
     }
 
     fn world(&self) -> MutexGuard<'_, World> {
@@ -77,7 +53,7 @@ impl TestFiles {
 
     /// Operations so far.
     pub(crate) fn operations(&self) -> usize {
-        self.world().operations
+        self.world().plan.operations()
     }
 
     /// Writes into `to` what is below `folder` after the power has come back: what was waited for, and those pages of the rest
@@ -85,16 +61,8 @@ impl TestFiles {
     pub(crate) fn after_power_cut(&self, seed: u64, folder: &Utf8Path, to: &Utf8Path) {
         let world = self.world();
         let mut rng = Rng::stream(seed, "power cut");
-        // Journals keep the order of names.
-        let kept = part(world.pending.len(), seed, &mut rng);
-        let mut names = world.durable.clone();
-        for (path, number) in &world.pending[..kept] {
-            match number {
-                Some(number) => names.insert(path.clone(), *number),
-                None => names.remove(path),
-            };
-        }
-        for (path, number) in names {
+        let kept = part(world.names.pending(), seed, &mut rng);
+        for (path, number) in world.names.after_power_cut(kept) {
             let (bytes, durable) = &world.files[number];
             let path = to.join(path.strip_prefix(folder).unwrap());
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -105,16 +73,7 @@ impl TestFiles {
     /// Counts an operation; what is to happen at it.
     fn step(&self) -> io::Result<(MutexGuard<'_, World>, Option<Fault>)> {
         let mut world = self.world();
-        if world.is_off {
-            return Err(io::Error::other("the power is cut"));
-        }
-        world.operations += 1;
-        let fault = world.plan.filter(|(at, _)| *at == world.operations).map(|(_, fault)| fault);
-        match fault {
-            Some(Fault::Errno(number)) => return Err(io::Error::from_raw_os_error(number)),
-            Some(Fault::PowerCut) => world.is_off = true,
-            Some(Fault::Short) | None => {}
-        }
+        let fault = world.plan.step()?;
         Ok((world, fault))
     }
 }
@@ -146,20 +105,6 @@ fn survivors(bytes: &[u8], durable: usize, seed: u64, rng: &mut Rng) -> Vec<u8> 
     left
 }
 
-impl World {
-    fn name(&mut self, path: &Utf8Path, number: Option<usize>) {
-        match number {
-            Some(number) => self.names.insert(path.to_owned(), number),
-            None => self.names.remove(path),
-        };
-        self.pending.push((path.to_owned(), number));
-    }
-
-    fn ends(&self) -> io::Result<()> {
-        if self.is_off { Err(io::Error::other("the power is cut")) } else { Ok(()) }
-    }
-}
-
 struct Open {
     real: Box<dyn OpenFile>,
     files: TestFiles,
@@ -172,65 +117,56 @@ impl Files for TestFiles {
         let real = RealFiles.create(path)?;
         let number = world.files.len();
         world.files.push((Vec::new(), 0));
-        world.name(path, Some(number));
-        world.ends()?;
+        world.names.set(path, Some(number));
+        world.plan.ends()?;
         Ok(Box::new(Open { real, files: self.clone(), number }))
     }
 
     fn append(&self, path: &Utf8Path) -> io::Result<Box<dyn OpenFile>> {
         let (mut world, _) = self.step()?;
         let real = RealFiles.append(path)?;
-        let number = match world.names.get(path).copied() {
-            Some(number) => number,
-            None => {
+        let number = match world.names.find(path) {
+            Ok(number) => number,
+            Err(_) => {
                 world.files.push((Vec::new(), 0));
                 let number = world.files.len() - 1;
-                world.name(path, Some(number));
+                world.names.set(path, Some(number));
                 number
             }
         };
-        world.ends()?;
+        world.plan.ends()?;
         Ok(Box::new(Open { real, files: self.clone(), number }))
     }
 
     fn rename(&self, from: &Utf8Path, to: &Utf8Path) -> io::Result<()> {
         let (mut world, _) = self.step()?;
         RealFiles.rename(from, to)?;
-        let number = world.names[from];
-        world.name(to, Some(number));
-        world.name(from, None);
-        world.ends()
+        let number = world.names.find(from)?;
+        world.names.set(to, Some(number));
+        world.names.set(from, None);
+        world.plan.ends()
     }
 
     fn remove(&self, path: &Utf8Path) -> io::Result<()> {
         let (mut world, _) = self.step()?;
         RealFiles.remove(path)?;
-        world.name(path, None);
-        world.ends()
+        world.names.set(path, None);
+        world.plan.ends()
     }
 
     fn make_folder(&self, folder: &Utf8Path) -> io::Result<()> {
         let (world, _) = self.step()?;
         RealFiles.make_folder(folder)?;
-        world.ends()
+        world.plan.ends()
     }
 
     fn sync_folder(&self, folder: &Utf8Path) -> io::Result<()> {
         let (mut world, fault) = self.step()?;
         if fault == Some(Fault::PowerCut) {
-            return world.ends();
+            return world.plan.ends();
         }
         // Only the names in this very folder.
-        let (here, elsewhere) =
-            std::mem::take(&mut world.pending).into_iter().partition(|(path, _)| path.parent() == Some(folder));
-        world.pending = elsewhere;
-        let here: Vec<(Utf8PathBuf, Option<usize>)> = here;
-        for (path, number) in here {
-            match number {
-                Some(number) => world.durable.insert(path, number),
-                None => world.durable.remove(&path),
-            };
-        }
+        world.names.sync(|path| path.parent() == Some(folder));
         Ok(())
     }
 }
@@ -241,7 +177,7 @@ impl Write for Open {
         let count = if fault == Some(Fault::Short) { bytes.len().div_ceil(2) } else { bytes.len() };
         self.real.write_all(&bytes[..count])?;
         world.files[self.number].0.extend(&bytes[..count]);
-        world.ends()?;
+        world.plan.ends()?;
         Ok(count)
     }
 
@@ -254,7 +190,7 @@ impl OpenFile for Open {
     fn sync(&mut self) -> io::Result<()> {
         let (mut world, fault) = self.files.step()?;
         if fault == Some(Fault::PowerCut) {
-            return world.ends();
+            return world.plan.ends();
         }
         if world.broken != Broken::FilesAreNotSynced {
             let file = &mut world.files[self.number];

@@ -13,9 +13,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::Progress;
 use cuemark_formats::Overwrite;
 use cuemark_tensor::Device;
+use cuemark_testkit::faults::Fault;
 use cuemark_train::{RunFile, RunFolder, Start, TrainOptions, train};
 use cuemark_world::{WorldOptions, make};
-use disk::{Broken, Fault, TestFiles, files_below};
+use disk::{Broken, TestFiles, files_below};
 
 const ENOSPC: i32 = 28;
 const EIO: i32 = 5;

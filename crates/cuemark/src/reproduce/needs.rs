@@ -2,10 +2,9 @@
 
 use camino::Utf8Path;
 use cuemark_core::{Advise as _, Dialect, Progress, RowPolicy, whole_message};
-use cuemark_data::check::{CheckReport, Verdict};
+use cuemark_data::check::{CheckReport, CheckVerdict};
 use cuemark_data::{DatasetCard, ReadOptions};
 use cuemark_features::{Archive, Layout, Row, find_archive, layout_of};
-use cuemark_formats::world_folder::WORLD;
 use cuemark_train::{DataConfig, RunFile};
 use serde::Serialize;
 
@@ -44,7 +43,7 @@ pub enum Standing {
 pub(super) fn of(run: &RunFile, progress: &Progress) -> Result<Vec<Need>> {
     let data = &run.data;
     let mut needs = Vec::new();
-    if let (Some(name), Some(root)) = (data.dataset.as_deref().filter(|name| *name != WORLD), &data.root) {
+    if let (Some(name), Some(root)) = (data.dataset.as_deref().filter(|_| !data.is_world()), &data.root) {
         needs.extend(annotations(cuemark_data::find(name)?, root, data, progress)?);
     }
     let features = data.features();
@@ -139,13 +138,13 @@ fn annotations(
 
 /// Figures that are not met.
 fn differences(report: &CheckReport) -> Vec<String> {
-    let wrong = report.splits.iter().chain(&report.overall).filter(|split| split.verdict == Verdict::Wrong);
+    let wrong = report.splits.iter().chain(&report.overall).filter(|split| split.verdict == CheckVerdict::Wrong);
     wrong
         .map(|split| {
             let figures: Vec<String> = split
                 .figures
                 .iter()
-                .filter(|figure| figure.verdict == Verdict::Wrong)
+                .filter(|figure| figure.verdict == CheckVerdict::Wrong)
                 .map(|figure| {
                     let found = figure.found.map_or_else(|| "none".to_owned(), |found| found.to_string());
                     format!("{found} {} instead of {}", figure.name, figure.published)

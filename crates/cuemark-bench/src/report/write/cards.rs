@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::super::about::Answerer;
-use super::super::trust::{Check, TrustCard, Verdict};
+use super::super::trust::{Check, TrustCard, TrustVerdict};
 use super::bars;
 use super::table::{Column, sortable};
 use super::text::{counted, percent, points, short, thousands};
@@ -125,29 +125,29 @@ fn reach(card: &TrustCard) -> Markup {
     }
 }
 
-fn verdict(verdict: Verdict) -> &'static str {
+fn verdict(verdict: TrustVerdict) -> &'static str {
     match verdict {
-        Verdict::Good => "good",
-        Verdict::Unclear => "unclear",
-        Verdict::Bad => "bad",
-        Verdict::Unknown => "none",
+        TrustVerdict::Good => "good",
+        TrustVerdict::Unclear => "unclear",
+        TrustVerdict::Bad => "bad",
+        TrustVerdict::Unknown => "none",
     }
 }
 
-fn sign(verdict: Verdict) -> &'static str {
+fn sign(verdict: TrustVerdict) -> &'static str {
     match verdict {
-        Verdict::Good => "✓",
-        Verdict::Unclear => "≈",
-        Verdict::Bad => "✗",
-        Verdict::Unknown => "·",
+        TrustVerdict::Good => "✓",
+        TrustVerdict::Unclear => "≈",
+        TrustVerdict::Bad => "✗",
+        TrustVerdict::Unknown => "·",
     }
 }
 
-fn word(verdict: Verdict) -> &'static str {
+fn word(verdict: TrustVerdict) -> &'static str {
     match verdict {
-        Verdict::Good => "good",
-        Verdict::Unclear => "unclear",
-        Verdict::Bad => "bad",
-        Verdict::Unknown => "not measured",
+        TrustVerdict::Good => "good",
+        TrustVerdict::Unclear => "unclear",
+        TrustVerdict::Bad => "bad",
+        TrustVerdict::Unknown => "not measured",
     }
 }

@@ -1,7 +1,7 @@
 //! The report as Markdown, for a pull request or a wiki.
 
 use super::super::table::{Cell, Table};
-use super::super::trust::{TrustCard, Verdict};
+use super::super::trust::{TrustCard, TrustVerdict};
 use super::super::{Intervals, Report};
 use super::text::{counted, harmless, percent, points, short, thousands};
 
@@ -96,10 +96,10 @@ fn trust_card(card: &TrustCard) -> String {
     );
     for check in &card.checks {
         let sign = match check.verdict {
-            Verdict::Good => "✓",
-            Verdict::Unclear => "≈",
-            Verdict::Bad => "✗",
-            Verdict::Unknown => "·",
+            TrustVerdict::Good => "✓",
+            TrustVerdict::Unclear => "≈",
+            TrustVerdict::Bad => "✗",
+            TrustVerdict::Unknown => "·",
         };
         let found = check.found.map_or(String::new(), |found| {
             format!("{} ({} to {}) ", points(found.value), points(found.low), points(found.high))

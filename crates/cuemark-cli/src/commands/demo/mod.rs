@@ -13,7 +13,7 @@ use camino::Utf8PathBuf;
 use cuemark::{Study, StudySettings};
 use cuemark_bench::leaderboard::{RunResult, RunsFile};
 use cuemark_bench::matrix::{Account, State};
-use cuemark_bench::report::{Answerer, TrustCard, Verdict as TrustVerdict};
+use cuemark_bench::report::{Answerer, TrustCard, TrustVerdict};
 use cuemark_core::Progress;
 use cuemark_core::text::{percent, thousands};
 use cuemark_protocols::splits::{counts, read_folder};

@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use clap::Subcommand;
 use cuemark::{ExportModel, ExportedModel, LoadCheckpoint, Progress};
 use cuemark_bench::{leaderboard, on_world};
-use cuemark_models::check::{Fixture, Report, TensorCheck, check};
+use cuemark_models::check::{Fixture, ParityReport, TensorCheck, check};
 use cuemark_models::registry::{self, Reference};
 use cuemark_models::{FullSize, ModelCard};
 use serde_json::{Value, json};
@@ -74,7 +74,9 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
 }
 
 fn summary(card: &ModelCard) -> anyhow::Result<Value> {
-    let parameters = card.full_sizes.first().map(|size| card.parameters(size)).transpose()?;
+    let size = card.full_sizes.first();
+    let parameters = size.map(|size| card.parameters(size)).transpose()?;
+    let bi_encoder = size.map(|size| card.is_bi_encoder(size)).transpose()?;
     Ok(json!({
         "name": card.name,
         "title": card.title,
@@ -82,7 +84,7 @@ fn summary(card: &ModelCard) -> anyhow::Result<Value> {
         "family": card.family,
         "tasks": card.tasks,
         "supervision": card.supervision,
-        "bi_encoder": card.bi_encoder,
+        "bi_encoder": bi_encoder,
         "parameters": parameters,
         "reference": card.reference(),
         "idea": card.idea,
@@ -166,7 +168,7 @@ fn compare(name: &str, fixture: &Utf8PathBuf, device: &str, print: Print) -> any
     Ok(if report.passed { outcome } else { outcome.with_problems() })
 }
 
-fn table(report: &Report) -> String {
+fn table(report: &ParityReport) -> String {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
     let row = |tensor: &TensorCheck| {
         let verdict =

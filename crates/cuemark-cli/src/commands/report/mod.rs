@@ -5,7 +5,7 @@ mod files;
 mod trained;
 
 use camino::Utf8PathBuf;
-use cuemark_bench::report::{self, Films, Intervals, Report, ReportOptions, Runs, Verdict};
+use cuemark_bench::report::{self, Films, Intervals, Report, ReportOptions, Runs, TrustVerdict};
 use cuemark_formats::Overwrite;
 use cuemark_metrics::Sheet;
 
@@ -192,7 +192,7 @@ fn as_text(report: &Report, written: &[Utf8PathBuf]) -> String {
 /// A card in one line: its score and the checks that speak against it.
 fn card_row(card: &report::TrustCard) -> Vec<String> {
     let bad: Vec<&str> =
-        card.checks.iter().filter(|check| check.verdict == Verdict::Bad).map(|check| check.name).collect();
+        card.checks.iter().filter(|check| check.verdict == TrustVerdict::Bad).map(|check| check.name).collect();
     vec![
         card.name.label(),
         card.place.title(),

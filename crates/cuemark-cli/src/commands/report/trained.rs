@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_bench::report::{About, Answerer, Evaluated, Measure, QueryText, Runs, is_evaluated, read_runs};
 use cuemark_core::{Predictions, Progress, Split};
 use cuemark_features::FeatureVariant;
+use cuemark_formats::world_folder::WORLD;
 use cuemark_formats::{Overwrite, PredictionOptions, Source, read_predictions};
 use cuemark_text::variants::apply;
 use cuemark_train::{Among, PredictOptions, RunFile, RunFolder, Trained};
@@ -88,7 +89,7 @@ fn about(run: &RunFile, split: &str, text: QueryText, footage: FeatureVariant) -
 /// How a dataset's own splits were made.
 fn protocol_of(dataset: &str) -> &'static str {
     match dataset {
-        "world" => "world",
+        WORLD => WORLD,
         name if name.ends_with("-cd") => "cd",
         _ => "standard",
     }

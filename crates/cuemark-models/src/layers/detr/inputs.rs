@@ -7,7 +7,7 @@ use super::super::see_only;
 use super::encoder::Padded;
 use super::head::{Rounding, rank_set};
 use crate::losses::SetLayer;
-use crate::{Answers, Batch, ModelError, Result};
+use crate::{Batch, BatchAnswers, ModelError, Result};
 
 /// Clips with their place in the video, words, and how many of either are real.
 #[derive(Debug, Clone)]
@@ -120,10 +120,10 @@ impl JointInputs {
     ///
     /// # Errors
     /// Those of the tensor operations.
-    pub fn answers(&self, layers: &[SetLayer], saliency: &Tensor, rounding: Rounding) -> Result<Answers> {
-        let Some(last) = layers.last() else { return Ok(Answers::none(self.len())) };
+    pub fn answers(&self, layers: &[SetLayer], saliency: &Tensor, rounding: Rounding) -> Result<BatchAnswers> {
+        let Some(last) = layers.last() else { return Ok(BatchAnswers::none(self.len())) };
         let proposals = rank_set(last, &self.clips, rounding)?;
-        Ok(Answers { proposals, saliency: Some(self.real_clips(saliency)?) })
+        Ok(BatchAnswers { proposals, saliency: Some(self.real_clips(saliency)?) })
     }
 
     /// Other numbers of words, in as many slots.

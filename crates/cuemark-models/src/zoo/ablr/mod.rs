@@ -38,7 +38,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Regression,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "co-attention of video and query; one span regressed from the attention weights",
     full_sizes: &[
         FullSize {

@@ -24,8 +24,8 @@ use crate::layers::detr::{
 use crate::layers::{LayerNorm, Linear, linear, see_only};
 use crate::losses::SetLayer;
 use crate::{
-    Answers, Batch, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result, Supervision,
-    Task,
+    Batch, BatchAnswers, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result,
+    Supervision, Task,
 };
 
 use adaptive::{AdaptiveLayer, Keys};
@@ -39,7 +39,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Set,
     tasks: &[Task::SingleVideo, Task::Highlights],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "dummy tokens take the attention of clips that the query is not about; the rest is taught where moments and \
            sentences meet",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
@@ -354,7 +353,7 @@ impl Model for CgDetr {
         Ok(self.answer(batch)?.proposals)
     }
 
-    fn answer(&self, batch: &Batch) -> Result<Answers> {
+    fn answer(&self, batch: &Batch) -> Result<BatchAnswers> {
         let (inputs, pass) = (self.inputs(batch)?, Pass::answering());
         let projected = self.project(&inputs, &pass)?;
         let own = inputs.own_text();

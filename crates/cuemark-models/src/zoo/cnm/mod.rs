@@ -35,7 +35,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Weak,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Weak,
-    bi_encoder: false,
     idea: "one Gaussian mask from which hidden words are guessed better than from the whole video or the rest",
     full_sizes: &[
         FullSize {

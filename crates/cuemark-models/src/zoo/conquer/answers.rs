@@ -5,7 +5,7 @@ use cuemark_tensor::Pass;
 
 use super::{Conquer, Forward, Measure, Videos};
 use crate::layers::{EndClip, as_proposals, best_pairs, probabilities};
-use crate::{Answer, Code, Corpus, QueryBatch, Result, VideoBatch};
+use crate::{Code, Corpus, QueryBatch, Result, VideoAnswer, VideoBatch};
 
 /// Pairs of a query and a video that are read at once.
 pub(super) const CHUNK: usize = 32;
@@ -15,7 +15,7 @@ const KEPT: usize = 200;
 
 impl Conquer {
     /// One query's moments in each of its videos; `scores` are those of a first stage.
-    pub(super) fn answers(&self, pairs: &Logits, scores: Option<&[f32]>, measure: Measure) -> Vec<Answer> {
+    pub(super) fn answers(&self, pairs: &Logits, scores: Option<&[f32]>, measure: Measure) -> Vec<VideoAnswer> {
         let own = if measure == Measure::Exclusive { Some(probabilities(&pairs.video)) } else { None };
         let factors = own.as_deref().or(scores);
         let mut answers = Vec::new();
@@ -31,13 +31,18 @@ impl Conquer {
             let moments = as_proposals(&best, EndClip::Last, *length);
             let best = moments.first().map_or(f32::MIN, |best| best.score);
             let video_score = if measure == Measure::Disjoint { best } else { factor.unwrap_or(best) };
-            answers.push(Answer { video_score, moments });
+            answers.push(VideoAnswer { video_score, moments });
         }
         answers
     }
 
     /// Reads every query with every video, a few pairs at a time.
-    fn read(&self, queries: &QueryBatch, videos: &[&Code], first: Option<&[Vec<f32>]>) -> Result<Vec<Vec<Answer>>> {
+    fn read(
+        &self,
+        queries: &QueryBatch,
+        videos: &[&Code],
+        first: Option<&[Vec<f32>]>,
+    ) -> Result<Vec<Vec<VideoAnswer>>> {
         let pass = Pass::answering();
         let (words, mask) = self.queries(&queries.words, &queries.mask, &pass)?;
         let mut answers = Vec::with_capacity(queries.ids.len());
@@ -108,11 +113,16 @@ impl Corpus for Conquer {
         (0..videos.mask.dim(0)?).map(of).collect()
     }
 
-    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<Answer>>> {
+    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<VideoAnswer>>> {
         self.read(queries, videos, None)
     }
 
-    fn search_after(&self, queries: &QueryBatch, videos: &[&Code], first: &[Vec<f32>]) -> Result<Vec<Vec<Answer>>> {
+    fn search_after(
+        &self,
+        queries: &QueryBatch,
+        videos: &[&Code],
+        first: &[Vec<f32>],
+    ) -> Result<Vec<Vec<VideoAnswer>>> {
         self.read(queries, videos, Some(first))
     }
 }

@@ -40,7 +40,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Corpus,
     tasks: &[Task::SingleVideo, Task::Corpus, Task::Ranked],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "reads the videos of a first stage together with the query and ranks moments over all of them",
     full_sizes: &[
         FullSize { dataset: "tvr", settings: "subtitle = 768", visual: 4352, words: 768, millions: None },

@@ -36,7 +36,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Weak,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Weak,
-    bi_encoder: false,
     idea: "several Gaussian masks, ranked by how well hidden words are guessed from each",
     full_sizes: &[
         FullSize {

@@ -5,7 +5,6 @@ use candle_nn::VarBuilder;
 use cuemark_tensor::Pass;
 
 use super::answers::Scores;
-use super::config::nms;
 use super::{Clamp, Drn, DrnConfig, Level, Pair};
 use crate::check::{Fixture, Trace};
 use crate::layers::WordSource;
@@ -34,7 +33,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
         min_score: fixture.real("fcos_inference_thr")?,
         top: fixture.number("fcos_pre_nms_top_n")?,
         word_vectors: WordSource::Own,
-        nms: nms(),
+        nms: DrnConfig::default().nms,
     };
     let table = fixture.tensor("param.query_encoder.embedding.weight")?.dims2()?;
     let net = Drn::new(&config, &Given::widths(visual.dim(2)?, table.1, table.0), vb.clone())?;

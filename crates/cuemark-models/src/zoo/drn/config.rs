@@ -8,56 +8,68 @@ use crate::{ModelError, Result};
 
 /// Settings, read from `[model]` in a run file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct DrnConfig {
     /// Clips that a video's features are averaged to; the last stride divides it. Default: 32
-    #[serde(default = "clips")]
     pub clips: usize,
     /// Width of the query's LSTM, each way. Default: 512
-    #[serde(default = "lstm")]
     pub lstm: usize,
     /// Layers of the query's LSTM. Default: 1
-    #[serde(default = "one")]
     pub lstm_layers: usize,
     /// Channels of the first level; every level has twice those of the one before. Default: 256
-    #[serde(default = "first")]
     pub first: usize,
     /// Channels of the pyramid. Default: 512
-    #[serde(default = "pyramid")]
     pub pyramid: usize,
     /// Width of a clip's position code. Default: 256
-    #[serde(default = "position")]
     pub position: usize,
     /// Convolutions of each tower of the head. Default: 1
-    #[serde(default = "one")]
     pub tower: usize,
     /// The levels, finest first.
-    #[serde(default = "levels")]
     pub levels: Vec<Level>,
     /// How much a positive counts in the focal loss; a negative counts the rest. Default: 0.25
-    #[serde(default = "alpha")]
     pub alpha: f64,
     /// How much the focal loss turns from easy locations. Default: 2.0
-    #[serde(default = "gamma")]
     pub gamma: f64,
     /// Predictions with more overlap teach the overlap head. Default: 0.9
-    #[serde(default = "overlap")]
     pub overlap: f64,
     /// Which spans are clamped to the video in the overlap loss. Default: all
-    #[serde(default)]
     pub clamp: Clamp,
     /// Locations with a lower score are no answers. Default: 0.05
-    #[serde(default = "min_score")]
     pub min_score: f64,
     /// The most answers of one level. Default: 32
-    #[serde(default = "top")]
     pub top: usize,
     /// Where word vectors come from. Default: given
-    #[serde(default)]
     pub word_vectors: WordSource,
     /// Overlap above which the worse of two answers is dropped. Default: 0.45
-    #[serde(default = "nms")]
     pub nms: f64,
+}
+
+impl Default for DrnConfig {
+    fn default() -> Self {
+        Self {
+            clips: 32,
+            lstm: 512,
+            lstm_layers: 1,
+            first: 256,
+            pyramid: 512,
+            position: 256,
+            tower: 1,
+            // The published ranges overlap on purpose between the first two levels.
+            levels: vec![
+                Level { stride: 1, from: -1.0, to: 6.0 },
+                Level { stride: 2, from: 5.6, to: 11.0 },
+                Level { stride: 4, from: 11.0, to: 1e8 },
+            ],
+            alpha: 0.25,
+            gamma: 2.0,
+            overlap: 0.9,
+            clamp: Clamp::default(),
+            min_score: 0.05,
+            top: 32,
+            word_vectors: WordSource::default(),
+            nms: 0.45,
+        }
+    }
 }
 
 /// One level of the pyramid.
@@ -81,63 +93,6 @@ pub enum Clamp {
     All,
     /// That of the first location alone, as a slip in the published code has it.
     First,
-}
-
-fn clips() -> usize {
-    32
-}
-
-fn lstm() -> usize {
-    512
-}
-
-fn first() -> usize {
-    256
-}
-
-fn pyramid() -> usize {
-    512
-}
-
-fn position() -> usize {
-    256
-}
-
-fn one() -> usize {
-    1
-}
-
-/// The published ranges overlap on purpose between the first two levels.
-fn levels() -> Vec<Level> {
-    vec![
-        Level { stride: 1, from: -1.0, to: 6.0 },
-        Level { stride: 2, from: 5.6, to: 11.0 },
-        Level { stride: 4, from: 11.0, to: 1e8 },
-    ]
-}
-
-fn alpha() -> f64 {
-    0.25
-}
-
-fn gamma() -> f64 {
-    2.0
-}
-
-fn overlap() -> f64 {
-    0.9
-}
-
-fn min_score() -> f64 {
-    0.05
-}
-
-fn top() -> usize {
-    32
-}
-
-pub(super) fn nms() -> f64 {
-    0.45
 }
 
 /// More than any video could fill; every level doubles the channels.

@@ -34,7 +34,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Regression,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "every clip of the moment regresses its ends on a query-gated pyramid, re-scored by a predicted overlap",
     full_sizes: &[
         FullSize { dataset: "activitynet-captions", settings: "", visual: 4096, words: 300, millions: None },

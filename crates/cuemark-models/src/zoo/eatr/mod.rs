@@ -28,8 +28,8 @@ use crate::losses::{
     LabelLoss, Matching, SetLayer, SetLosses, SetWeights, distances, margin_loss, match_windows, set_losses,
 };
 use crate::{
-    Answers, Batch, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result, Supervision,
-    Task,
+    Batch, BatchAnswers, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result,
+    Supervision, Task,
 };
 
 pub use config::EatrConfig;
@@ -45,7 +45,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Set,
     tasks: &[Task::SingleVideo, Task::Highlights],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "events found in the video itself become the queries of the decoder; a gate lets through what fits the sentence",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
     build: |settings, given, vb| Ok(Box::new(Eatr::new(&settings.read()?, given, vb)?)),
@@ -208,7 +207,7 @@ impl Model for Eatr {
         Ok(self.answer(batch)?.proposals)
     }
 
-    fn answer(&self, batch: &Batch) -> Result<Answers> {
+    fn answer(&self, batch: &Batch) -> Result<BatchAnswers> {
         let inputs = self.inputs(batch)?;
         let forward = self.forward(&inputs, &Pass::answering())?;
         inputs.answers(&forward.layers, &forward.saliency, self.config.round)

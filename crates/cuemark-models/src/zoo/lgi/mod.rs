@@ -39,7 +39,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Regression,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "phrases of the query fused with the video, local and global context, one regressed span",
     full_sizes: &[
         FullSize {

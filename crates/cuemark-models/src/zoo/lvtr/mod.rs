@@ -41,7 +41,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Span,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "learned proposals explore the time axis; all sentences of a video are matched to them together",
     full_sizes: &[
         FullSize { dataset: "activitynet-captions", settings: "", visual: 512, words: 512, millions: Some(7.9) },

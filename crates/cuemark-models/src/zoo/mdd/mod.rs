@@ -40,7 +40,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Map2d,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "gates the query by its verbs and nouns and adds attention over several confounders to the map",
     full_sizes: &[
         FullSize {

@@ -37,7 +37,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Map2d,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "a coarse pass over video and query, then phrases and boundaries gate every span",
     full_sizes: &[
         FullSize {

@@ -8,7 +8,7 @@ use cuemark_tensor::functional::l2_normalise;
 use super::{CARD, Mmn};
 use crate::layers::TwoSpaces;
 use crate::{
-    Answer, BiEncoder, Code, Corpus, Model as _, ModelError, Moments, QueryBatch, Result, VideoBatch, suppress,
+    BiEncoder, Code, Corpus, Model as _, ModelError, Moments, QueryBatch, Result, VideoAnswer, VideoBatch, suppress,
 };
 
 /// Most moments of one video in an answer over many.
@@ -39,9 +39,9 @@ impl Corpus for Mmn {
     }
 
     /// Overlaps inside each video are suppressed; a video fits as well as its best moment.
-    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<Answer>>> {
+    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<VideoAnswer>>> {
         let sentences = self.sentences(queries, &Pass::answering())?;
-        let mut answers: Vec<Vec<Answer>> = vec![Vec::with_capacity(videos.len()); queries.ids.len()];
+        let mut answers: Vec<Vec<VideoAnswer>> = vec![Vec::with_capacity(videos.len()); queries.ids.len()];
         for code in videos {
             let [matching, overlap] = code.0.as_slice() else {
                 return Err(ModelError::Missing { model: CARD.name, what: "codes of videos that it made itself" });
@@ -50,7 +50,7 @@ impl Corpus for Mmn {
             let scores = self.scores(&moments, &sentences)?.squeeze(1)?;
             for (answers, ranked) in answers.iter_mut().zip(self.encoder.moments.map().rank(&scores)?) {
                 let moments = suppress(&ranked, self.config.nms, MOMENTS_PER_VIDEO, self.grid());
-                answers.push(Answer { video_score: moments.first().map_or(0.0, |best| best.score), moments });
+                answers.push(VideoAnswer { video_score: moments.first().map_or(0.0, |best| best.score), moments });
             }
         }
         Ok(answers)

@@ -34,7 +34,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Map2d,
     tasks: &[Task::SingleVideo, Task::Corpus],
     supervision: Supervision::Full,
-    bi_encoder: true,
     idea: "maps sentences and all spans into joint spaces, with negatives from other sentences and other videos",
     full_sizes: &[
         FullSize {

@@ -21,8 +21,8 @@ use crate::layers::detr::{
 use crate::layers::{DecoderLayer, LayerNorm, Linear, TransformerSize, linear};
 use crate::losses::{LabelLoss, SetLayer, SetLosses, margin_loss, set_losses};
 use crate::{
-    Answers, Batch, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result, Supervision,
-    Task,
+    Batch, BatchAnswers, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result,
+    Supervision, Task,
 };
 
 use align::Aligner;
@@ -36,7 +36,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Set,
     tasks: &[Task::SingleVideo, Task::Highlights],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "learned proposals decode a set of spans from clips and words that have seen each other; one score per clip",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
     build: |settings, given, vb| Ok(Box::new(MomentDetr::new(&settings.read()?, given, vb)?)),
@@ -176,7 +175,7 @@ impl Model for MomentDetr {
         Ok(self.answer(batch)?.proposals)
     }
 
-    fn answer(&self, batch: &Batch) -> Result<Answers> {
+    fn answer(&self, batch: &Batch) -> Result<BatchAnswers> {
         let (inputs, forward) = self.of_batch(batch, &Pass::answering())?;
         inputs.answers(&forward.layers, &forward.saliency, self.config.round)
     }

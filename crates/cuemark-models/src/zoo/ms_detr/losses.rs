@@ -85,6 +85,8 @@ impl MsDetr {
     }
 }
 
+/// Overlap of two proposals. In single precision, as the reference has it: targets and the choice of the best hang on its last bit,
+/// which `NormSpan`, in double precision, would round otherwise.
 fn iou(a: [f32; 2], b: [f32; 2]) -> f32 {
     let both = (a[1].min(b[1]) - a[0].max(b[0])).max(0.0);
     let union = (a[1] - a[0]) + (b[1] - b[0]) - both;

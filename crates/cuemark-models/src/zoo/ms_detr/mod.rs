@@ -43,7 +43,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Span,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "learned proposals, refined layer by layer from what each covers on a pyramid of clips",
     full_sizes: &[
         FullSize { dataset: "activitynet-captions", settings: "", visual: 500, words: 300, millions: None },

@@ -9,7 +9,7 @@ use cuemark_tensor::functional::{cosine, l2_normalise, softmax};
 
 use super::{Context, MsSl};
 use crate::layers::{window_means, window_span};
-use crate::{Answer, BiEncoder, Code, Corpus, Moments, Proposal, QueryBatch, Result, VideoBatch};
+use crate::{BiEncoder, Code, Corpus, Moments, Proposal, QueryBatch, Result, VideoAnswer, VideoBatch};
 
 /// Coarse moments that are kept of one video.
 const KEPT: usize = 50;
@@ -31,7 +31,7 @@ impl MsSl {
         Ok((cosines.to_vec2()?, frame.to_vec1()?))
     }
 
-    pub(super) fn answers(&self, queries: &Tensor, videos: &[&Code]) -> Result<Vec<Vec<Answer>>> {
+    pub(super) fn answers(&self, queries: &Tensor, videos: &[&Code]) -> Result<Vec<Vec<VideoAnswer>>> {
         let share = self.config.clip_share as f32;
         let spans: Vec<NormSpan> = self.windows.iter().filter_map(|w| window_span(*w, self.config.pieces)).collect();
         let means = window_means(&self.windows, self.config.pieces, queries.device())?;
@@ -46,7 +46,7 @@ impl MsSl {
                 let mut moments: Vec<Proposal> = spans.iter().zip(clips).map(scored).collect();
                 moments.sort_by(|a, b| b.score.total_cmp(&a.score));
                 moments.truncate(KEPT);
-                answers.push(Answer { video_score: moments.first().map_or(0.0, |best| best.score), moments });
+                answers.push(VideoAnswer { video_score: moments.first().map_or(0.0, |best| best.score), moments });
             }
         }
         Ok(answers)
@@ -73,7 +73,7 @@ impl Corpus for MsSl {
         Ok(Some(answers.into_iter().map(|row| row.iter().map(|answer| answer.video_score).collect()).collect()))
     }
 
-    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<Answer>>> {
+    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<VideoAnswer>>> {
         let queries = self.queries(&queries.words, &queries.mask, &Pass::answering())?;
         self.answers(&queries, videos)
     }

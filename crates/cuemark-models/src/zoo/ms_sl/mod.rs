@@ -40,7 +40,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Corpus,
     tasks: &[Task::Corpus],
     supervision: Supervision::Weak,
-    bi_encoder: true,
     idea: "scores a video by its best pooled clip and by the frames that this clip attends to",
     full_sizes: &[
         FullSize { dataset: "tvr", settings: "ranking = { margin = 0.1 }", visual: 3072, words: 768, millions: None },

@@ -21,8 +21,8 @@ use crate::layers::detr::{
 use crate::layers::{Linear, linear};
 use crate::losses::{LabelLoss, PairedSaliency, SetLayer, SetLosses, set_losses};
 use crate::{
-    Answers, Batch, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result, Supervision,
-    Task,
+    Batch, BatchAnswers, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result,
+    Supervision, Task,
 };
 
 pub use config::QdDetrConfig;
@@ -35,7 +35,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Set,
     tasks: &[Task::SingleVideo, Task::Highlights],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "clips depend on the query before anything is detected; mismatched pairs teach what is not salient",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
     build: |settings, given, vb| Ok(Box::new(QdDetr::new(&settings.read()?, given, vb)?)),
@@ -203,7 +202,7 @@ impl Model for QdDetr {
         Ok(self.answer(batch)?.proposals)
     }
 
-    fn answer(&self, batch: &Batch) -> Result<Answers> {
+    fn answer(&self, batch: &Batch) -> Result<BatchAnswers> {
         let (inputs, pass) = (self.inputs(batch)?, Pass::answering());
         let projected = self.project(&inputs, &pass)?;
         let encoded = self.encode(&inputs, &projected, &inputs.own_text(), &pass)?;

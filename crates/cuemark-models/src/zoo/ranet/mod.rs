@@ -36,7 +36,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Map2d,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "compares spans that share a start or an end by attention along rows and columns of the map",
     full_sizes: &[
         FullSize {

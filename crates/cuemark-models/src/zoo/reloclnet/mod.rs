@@ -27,8 +27,8 @@ use crate::layers::{
     WordPooling, bert_linear, clip_endpoints, fit_steps, of_stream, pair_bias, stream_moments, unit_queries,
 };
 use crate::{
-    Answer, Batch, BiEncoder, Code, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError,
-    Moments, Proposal, QueryBatch, Result, Supervision, Task, VideoBatch,
+    Batch, BiEncoder, Code, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Moments,
+    Proposal, QueryBatch, Result, Supervision, Task, VideoAnswer, VideoBatch,
 };
 
 pub use config::ReLoClNetConfig;
@@ -42,7 +42,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Corpus,
     tasks: &[Task::SingleVideo, Task::Corpus, Task::Ranked],
     supervision: Supervision::Full,
-    bi_encoder: true,
     idea: "XML's dual encoder, taught by contrast between videos and between clips inside and outside the moment",
     full_sizes: &[
         FullSize {
@@ -280,13 +279,18 @@ impl Corpus for ReLoClNet {
         Ok(Some(SimilarityCurve::score_videos(&asked, videos)?))
     }
 
-    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<Answer>>> {
+    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<VideoAnswer>>> {
         let asked = self.stream_queries(&self.query_vectors(queries)?)?;
         let scores = SimilarityCurve::score_videos(&asked, videos)?;
         Ok(self.curve.search(&asked, videos, &scores, &self.rules())?)
     }
 
-    fn search_after(&self, queries: &QueryBatch, videos: &[&Code], first: &[Vec<f32>]) -> Result<Vec<Vec<Answer>>> {
+    fn search_after(
+        &self,
+        queries: &QueryBatch,
+        videos: &[&Code],
+        first: &[Vec<f32>],
+    ) -> Result<Vec<Vec<VideoAnswer>>> {
         let asked = self.stream_queries(&self.query_vectors(queries)?)?;
         Ok(self.curve.search(&asked, videos, first, &self.rules())?)
     }

@@ -33,7 +33,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Map2d,
     tasks: &[Task::SingleVideo, Task::Corpus],
     supervision: Supervision::Full,
-    bi_encoder: true,
     idea: "MMN without false negatives, then fine-tuned on negatives that are as relevant as the positives",
     full_sizes: &[
         FullSize {

@@ -36,7 +36,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Regression,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "the query modulates the normalisation of a temporal pyramid at every position; anchors on every map",
     full_sizes: &[
         FullSize {

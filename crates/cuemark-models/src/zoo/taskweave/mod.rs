@@ -25,8 +25,8 @@ use crate::layers::detr::{
 use crate::layers::{Linear, linear, pointwise};
 use crate::losses::{LabelLoss, PairedSaliency, SetLayer, SetLosses, SetWeights, set_losses};
 use crate::{
-    Answers, Batch, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result, Supervision,
-    Task,
+    Batch, BatchAnswers, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result,
+    Supervision, Task,
 };
 
 use branches::{Branched, Branches};
@@ -41,7 +41,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Set,
     tasks: &[Task::SingleVideo, Task::Highlights],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "one branch per task; what one task finds helps the other, and learned uncertainties balance them",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
     build: |settings, given, vb| Ok(Box::new(TaskWeave::new(&settings.read()?, given, vb)?)),
@@ -306,7 +305,7 @@ impl Model for TaskWeave {
         Ok(self.answer(batch)?.proposals)
     }
 
-    fn answer(&self, batch: &Batch) -> Result<Answers> {
+    fn answer(&self, batch: &Batch) -> Result<BatchAnswers> {
         let (inputs, pass) = (self.inputs(batch)?, Pass::answering());
         let projected = self.project(&inputs, &pass)?;
         let forward = self.forward(&inputs, &projected, Some(self.config.feedback), &pass)?;

@@ -38,7 +38,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Map2d,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "parts content from location and attends over all locations before spans are scored",
     full_sizes: &[
         FullSize {

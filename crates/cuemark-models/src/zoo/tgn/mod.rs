@@ -34,7 +34,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Anchor,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "one recurrent pass that scores, at every clip, the spans that end there",
     full_sizes: &[
         FullSize {

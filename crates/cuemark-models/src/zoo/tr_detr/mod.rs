@@ -24,8 +24,8 @@ use crate::layers::detr::{
 use crate::layers::{Linear, Recurrent, Ways, last_step, linear};
 use crate::losses::{LabelLoss, SetLayer, SetLosses, margin_loss, rank_contrast, set_losses};
 use crate::{
-    Answers, Batch, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result, Supervision,
-    Task,
+    Batch, BatchAnswers, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result,
+    Supervision, Task,
 };
 
 pub use config::TrDetrConfig;
@@ -39,7 +39,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Set,
     tasks: &[Task::SingleVideo, Task::Highlights],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "saliency weighs what moments are decoded from, and the best moment weighs saliency",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
     build: |settings, given, vb| Ok(Box::new(TrDetr::new(&settings.read()?, given, vb)?)),
@@ -289,7 +288,7 @@ impl Model for TrDetr {
         Ok(self.answer(batch)?.proposals)
     }
 
-    fn answer(&self, batch: &Batch) -> Result<Answers> {
+    fn answer(&self, batch: &Batch) -> Result<BatchAnswers> {
         let inputs = self.inputs(batch)?;
         let forward = self.forward(&inputs, &Pass::answering())?;
         inputs.answers(&forward.layers, &forward.saliency, self.config.round)

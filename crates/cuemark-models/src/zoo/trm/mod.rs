@@ -36,7 +36,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Map2d,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "gives every phrase its own score map and mixes them into the sentence's by attention",
     full_sizes: &[
         FullSize {

@@ -41,7 +41,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Reinforcement,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "a tree of policies shifts and scales a window until an alignment head likes it best",
     full_sizes: &[
         FullSize { dataset: "charades-sta", settings: "", visual: 8192, words: 4800, millions: None },

@@ -23,7 +23,7 @@ use crate::layers::detr::{
 };
 use crate::layers::{Conv1d, Steps, xavier};
 use crate::{
-    Answers, Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task,
+    Batch, BatchAnswers, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task,
 };
 
 pub use config::{ClipScore, UniVtgConfig};
@@ -37,7 +37,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Regression,
     tasks: &[Task::SingleVideo, Task::Highlights],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "every clip says whether it is inside, how far the borders are and how good it is: one head for every kind of label",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
     build: |settings, given, vb| Ok(Box::new(UniVtg::new(&settings.read()?, given, vb)?)),
@@ -194,7 +193,7 @@ impl Model for UniVtg {
         Some(self.config.nms)
     }
 
-    fn answer(&self, batch: &Batch) -> Result<Answers> {
+    fn answer(&self, batch: &Batch) -> Result<BatchAnswers> {
         let inputs = self.inputs(batch)?;
         let forward = self.forward(&inputs, &Pass::answering())?;
         let inside = sigmoid(&forward.inside)?;
@@ -217,6 +216,6 @@ impl Model for UniVtg {
             ranked
         };
         let proposals = (0..inputs.len()).map(ranked).collect();
-        Ok(Answers { proposals, saliency: Some(inputs.real_clips(&saliency)?) })
+        Ok(BatchAnswers { proposals, saliency: Some(inputs.real_clips(&saliency)?) })
     }
 }

@@ -28,8 +28,8 @@ use crate::layers::{Conv1d, LayerNorm, Linear, Steps, linear, xavier};
 use crate::losses::SetLayer;
 use crate::zoo::eatr::slots::Slots;
 use crate::{
-    Answers, Batch, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result, Supervision,
-    Task,
+    Batch, BatchAnswers, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result,
+    Supervision, Task,
 };
 
 use centres::{move_centres, short, walk};
@@ -44,7 +44,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Set,
     tasks: &[Task::SingleVideo, Task::Highlights],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "a walk from the centres of the words weighs the clips; videos, clips and sentences are aligned at every grain",
     full_sizes: &[FullSize { dataset: "qvhighlights", settings: "", visual: 2816, words: 512, millions: None }],
     build: |settings, given, vb| Ok(Box::new(Uvcom::new(&settings.read()?, given, vb)?)),
@@ -337,7 +336,7 @@ impl Model for Uvcom {
         Ok(self.answer(batch)?.proposals)
     }
 
-    fn answer(&self, batch: &Batch) -> Result<Answers> {
+    fn answer(&self, batch: &Batch) -> Result<BatchAnswers> {
         let (inputs, pass) = (self.inputs(batch)?, Pass::answering());
         let projected = self.project(&inputs, &pass)?;
         let encoded = self.encode(&inputs, &projected, &inputs.own_text(), &pass)?;

@@ -34,7 +34,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Span,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Full,
-    bi_encoder: false,
     idea: "scores clips as starts and ends of an answer span, through a query-guided highlight gate",
     full_sizes: &[
         FullSize {

@@ -36,7 +36,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Weak,
     tasks: &[Task::SingleVideo],
     supervision: Supervision::Weak,
-    bi_encoder: false,
     idea: "localises a sentence by how well it can be said again from the span alone",
     full_sizes: &[
         FullSize {

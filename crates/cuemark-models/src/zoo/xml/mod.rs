@@ -27,8 +27,8 @@ use crate::layers::{
 };
 use crate::losses::index_entropy;
 use crate::{
-    Answer, Batch, BiEncoder, Code, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError,
-    Moments, Proposal, QueryBatch, Result, Supervision, Task, VideoBatch,
+    Batch, BiEncoder, Code, Corpus, Family, FullSize, Given, Input, Loss, Model, ModelCard, ModelError, Moments,
+    Proposal, QueryBatch, Result, Supervision, Task, VideoAnswer, VideoBatch,
 };
 
 pub use config::XmlConfig;
@@ -41,7 +41,6 @@ pub static CARD: ModelCard = ModelCard {
     family: Family::Corpus,
     tasks: &[Task::SingleVideo, Task::Corpus, Task::Ranked],
     supervision: Supervision::Full,
-    bi_encoder: true,
     idea: "scores videos by their best clip and finds the moment with two filters over the query-clip similarity curve",
     full_sizes: &[
         FullSize { dataset: "tvr", settings: "subtitle = 768", visual: 3072, words: 768, millions: None },
@@ -248,13 +247,18 @@ impl Corpus for Xml {
         Ok(Some(SimilarityCurve::score_videos(&asked, videos)?))
     }
 
-    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<Answer>>> {
+    fn search(&self, queries: &QueryBatch, videos: &[&Code]) -> Result<Vec<Vec<VideoAnswer>>> {
         let asked = self.stream_queries(&self.query_vectors(queries)?)?;
         let scores = SimilarityCurve::score_videos(&asked, videos)?;
         Ok(self.curve.search(&asked, videos, &scores, &self.rules())?)
     }
 
-    fn search_after(&self, queries: &QueryBatch, videos: &[&Code], first: &[Vec<f32>]) -> Result<Vec<Vec<Answer>>> {
+    fn search_after(
+        &self,
+        queries: &QueryBatch,
+        videos: &[&Code],
+        first: &[Vec<f32>],
+    ) -> Result<Vec<Vec<VideoAnswer>>> {
         let asked = self.stream_queries(&self.query_vectors(queries)?)?;
         Ok(self.curve.search(&asked, videos, first, &self.rules())?)
     }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use cuemark_core::Progress;
 use sha2::{Digest as _, Sha256};
 
-use super::Fault;
+use super::RewriteFault;
 use super::kept::KeptAnswers;
 use crate::{ProtocolError, Result};
 
@@ -58,7 +58,7 @@ pub struct Question<'a> {
     /// The last answer; the sentence itself before there was one.
     pub rewritten: &'a str,
     /// What is wrong with the last answer; empty when this is the first question.
-    pub faults: &'a [Fault],
+    pub faults: &'a [RewriteFault],
     /// Which attempt this is, from 1.
     pub attempt: usize,
     /// How random the answer may be.
@@ -75,10 +75,10 @@ impl Question<'_> {
 
     /// What is wrong with the last answer, in words; `None` where there is no answer to find fault with.
     pub fn complaint(&self) -> Option<String> {
-        let says = |fault: &Fault| match fault {
-            Fault::MeaningLost => Some("It no longer says what the original says: keep all that happens."),
-            Fault::NameLeft => Some("It still names somebody: replace every name by what a stranger would see."),
-            Fault::NoAnswer => None,
+        let says = |fault: &RewriteFault| match fault {
+            RewriteFault::MeaningLost => Some("It no longer says what the original says: keep all that happens."),
+            RewriteFault::NameLeft => Some("It still names somebody: replace every name by what a stranger would see."),
+            RewriteFault::NoAnswer => None,
         };
         let said: Vec<&str> = self.faults.iter().filter_map(says).collect();
         (!said.is_empty()).then(|| format!("{} Answer with the better sentence alone, on one line.", said.join(" ")))

@@ -52,7 +52,7 @@ impl Default for RewriteSettings {
 /// Why a rewrite is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Fault {
+pub enum RewriteFault {
     /// It is too unlike the original.
     MeaningLost,
     /// A name is still in it.
@@ -80,7 +80,7 @@ pub struct Rewrite {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// What is wrong with it; empty when it is accepted.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<RewriteFault>,
     /// The sentence a reviewer settled on; absent until there was a review.
     #[serde(default)]
     pub approved: Option<String>,
@@ -204,7 +204,7 @@ pub fn rewrite_by(
                     rewrite.rewritten = sentence;
                     answered.push(&mut **rewrite);
                 }
-                None => rewrite.faults = vec![Fault::NoAnswer],
+                None => rewrite.faults = vec![RewriteFault::NoAnswer],
             }
         }
         check(&mut answered, names, compare, settings)?;
@@ -247,12 +247,12 @@ fn check(
         // What nobody looked at counts as a name until somebody has.
         rewrite.name_score = score.unwrap_or(1.0);
         if similarity < settings.least_similarity {
-            rewrite.faults.push(Fault::MeaningLost);
+            rewrite.faults.push(RewriteFault::MeaningLost);
         }
         match score {
-            Some(score) if score >= settings.name_bar => rewrite.faults.push(Fault::NameLeft),
+            Some(score) if score >= settings.name_bar => rewrite.faults.push(RewriteFault::NameLeft),
             Some(_) => {}
-            None => rewrite.faults.push(Fault::NoAnswer),
+            None => rewrite.faults.push(RewriteFault::NoAnswer),
         }
     }
     Ok(())
@@ -277,7 +277,7 @@ impl Rewrites {
         for rewrite in all {
             let queue = match rewrite.faults[..] {
                 [] => &mut sorted.accepted,
-                [Fault::NoAnswer] => &mut sorted.retry,
+                [RewriteFault::NoAnswer] => &mut sorted.retry,
                 _ => &mut sorted.review,
             };
             queue.push(rewrite);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::Fault;
+use super::RewriteFault;
 use super::ask::{Asked, Question, Rewriter};
 use crate::{ProtocolError, Result};
 
@@ -34,7 +34,7 @@ struct Line<'a> {
     qid: &'a str,
     original: &'a str,
     rewritten: &'a str,
-    faults: &'a [Fault],
+    faults: &'a [RewriteFault],
     attempt: usize,
     temperature: f64,
     prompt: &'a str,

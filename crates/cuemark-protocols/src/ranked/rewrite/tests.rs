@@ -61,7 +61,7 @@ fn a_rewrite_that_lost_its_meaning_goes_to_a_person() {
     let settings = RewriteSettings::default();
     let done = rewrite(&queries, &stand_ins(), NameList::embedded(), &compare_by_words, &settings).unwrap();
     assert_eq!(done.accepted[0].rewritten, "A man puts the red cup on the table");
-    assert_eq!((done.review[0].qid.as_str(), &done.review[0].faults[..]), ("1", &[Fault::MeaningLost][..]));
+    assert_eq!((done.review[0].qid.as_str(), &done.review[0].faults[..]), ("1", &[RewriteFault::MeaningLost][..]));
     assert_eq!(done.report(), RewriteReport { accepted: 1, retry: 0, review: 1, changed: 1 });
 }
 
@@ -96,7 +96,7 @@ fn the_program_is_asked_about_every_query_also_one_that_needs_nothing() {
 fn a_program_that_leaves_names_in_sends_the_query_to_a_person() {
     let script = r#"while read -r line; do echo '{"qid":"0","query":"the dog sees Blorp again"}'; done"#;
     let done = with_program(&program(script, Duration::from_secs(20)), 2);
-    assert_eq!((done.review[0].attempts, &done.review[0].faults[..]), (2, &[Fault::NameLeft][..]));
+    assert_eq!((done.review[0].attempts, &done.review[0].faults[..]), (2, &[RewriteFault::NameLeft][..]));
     assert_eq!(done.review[0].temperature, Some(0.2));
 }
 
@@ -105,7 +105,7 @@ fn a_program_that_is_silent_or_talks_nonsense_fills_the_queue_for_retries() {
     let started = Instant::now();
     for script in ["sleep 30", "cat > /dev/null", "while read -r line; do echo nonsense; done", "exit 0"] {
         let done = with_program(&program(script, Duration::from_millis(300)), 1);
-        assert_eq!(done.retry[0].faults, [Fault::NoAnswer], "{script}");
+        assert_eq!(done.retry[0].faults, [RewriteFault::NoAnswer], "{script}");
     }
     assert!(started.elapsed() < Duration::from_secs(20));
 }

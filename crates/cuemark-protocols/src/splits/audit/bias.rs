@@ -7,7 +7,9 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::Result;
-use crate::baselines::{Answers, BASELINES, Baseline, BaselineCard, QueryCredits, Training, VerbOf, credits_of_first};
+use crate::baselines::{
+    Answering, BASELINES, Baseline, BaselineCard, QueryCredits, Training, VerbOf, credits_of_first,
+};
 
 /// Overlaps that make a hit.
 const THRESHOLDS: [f64; 2] = [0.5, 0.7];
@@ -93,8 +95,8 @@ pub(super) fn score_baselines(
 
 fn seeds_of(card: &BaselineCard) -> u64 {
     match card.answers {
-        Answers::Fixed => 1,
-        Answers::Drawn => SEEDS,
+        Answering::Fixed => 1,
+        Answering::Drawn => SEEDS,
     }
 }
 

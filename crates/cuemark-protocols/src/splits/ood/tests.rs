@@ -16,7 +16,7 @@ fn ids(made: &MadeSplits, split: usize) -> HashSet<&QueryId> {
 }
 
 fn found(made: &MadeSplits) -> &CdFound {
-    let Found::Cd(found) = &made.found else { panic!("cd finds what cd finds") };
+    let SplitFindings::Cd(found) = &made.found else { panic!("cd finds what cd finds") };
     found
 }
 

@@ -21,6 +21,8 @@ use crate::{Result, SearchError};
 /// The file that says which graph counts.
 pub(crate) const FILE: &str = "graph.json";
 const MAGIC: &[u8; 16] = b"CUEMARKGRAPH0001";
+// A cache line, on which vectors of 64, 128, … numbers then begin; and a multiple of what `u32` needs, so that arrays are read
+// where they lie.
 const ALIGN: usize = 64;
 
 /// What `graph.json` says.
@@ -101,6 +103,8 @@ impl GraphMap {
         let long = |at: usize| head.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
         let moments = usize::try_from(long(16)?).ok()?;
         let upper = usize::try_from(long(36)?).ok()?;
+        // Every number of the head is held to something before it is believed: the checksum guards against accidents, not against
+        // somebody who computed it again.
         let entry = (moments > 0).then_some((short(28)?, (short(32)? as usize).min(LEVELS)));
         if entry.is_some_and(|(entry, _)| entry as usize >= moments) {
             return None;
@@ -160,6 +164,7 @@ pub(super) fn write(
     snapshot: &Snapshot,
     scale: f32,
 ) -> Result<()> {
+    // A name of its own: readers map the graph that counts, and a mapped file must not change.
     let number = GraphFile::read(disk, folder).map_or(0, |file| file.number) + 1;
     let (generation, rows) = (snapshot.generation(), snapshot.rows());
     let mut file = GraphFile { number, log: snapshot.identity(), generation, rows, scale, bytes: 0, crc: 0 };
@@ -178,6 +183,7 @@ pub(super) fn write(
     // From here on the new graph counts; before, the old one did.
     let text = serde_json::to_vec(&file).unwrap_or_default();
     if let Err(source) = write_whole(disk, folder, "graph.part", FILE, &text) {
+        // It may have come as far as the disk before it failed; then the new graph counts and must stay.
         let counts = GraphFile::read(disk, folder).is_some_and(|counts| counts == file);
         if !counts {
             let _ = disk.remove(&path);
