@@ -26,6 +26,13 @@ impl Outcome {
         self
     }
 
+    /// The same, with the exit code that says that Ctrl-C or SIGTERM ended the work before it was done.
+    #[must_use]
+    pub(crate) fn interrupted(mut self) -> Self {
+        self.code = crate::stop::INTERRUPTED;
+        self
+    }
+
     /// Writes the text to standard output. A reader that has seen enough and left is no error; a full disk is.
     pub(crate) fn print(self) -> u8 {
         let text = self.text.trim_end_matches('\n');

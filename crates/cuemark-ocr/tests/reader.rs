@@ -4,7 +4,7 @@
 use std::io::Read as _;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use cuemark_core::{Advise as _, Dialect, Progress};
+use cuemark_core::{Advise as _, Dialect, Progress, Rng};
 use cuemark_formats::Overwrite;
 use cuemark_media::{Ffmpeg, OpenedVideo, Pictures};
 use cuemark_ocr::{OcrError, Reader};
@@ -79,6 +79,36 @@ fn captions_of_a_film_have_their_times() {
         // The film is looked at four times a second.
         assert!((line.span.start() - start).abs() <= 0.3 && (line.span.end() - end).abs() <= 0.3, "{line:?}");
     }
+}
+
+#[test]
+fn a_caption_on_a_restless_ground_is_read_whole() {
+    let Some(weights) = weights() else { return };
+    let (_guard, folder) = folder();
+    let path = folder.join("restless.mp4");
+    let (caption, ground) = (picture("second"), picture("blank"));
+    // Squares of four pixels, black or grey, drawn anew for every picture; the letters stand still on them.
+    let mut rng = Rng::new(1);
+    let frames: Vec<Vec<u8>> = (0..30)
+        .map(|_| {
+            let across = WIDTH / 4;
+            let cells: Vec<u8> = (0..across * HEIGHT / 4).map(|_| if rng.chance(0.5) { 170 } else { 0 }).collect();
+            let pixel = |at: usize| {
+                let rgb = 3 * at..3 * at + 3;
+                let apart =
+                    caption[rgb.clone()].iter().zip(&ground[rgb.clone()]).map(|(a, b)| usize::from(a.abs_diff(*b)));
+                let cell = cells[at / WIDTH / 4 * across + at % WIDTH / 4];
+                if apart.sum::<usize>() > 60 { caption[rgb].to_vec() } else { vec![cell; 3] }
+            };
+            (0..WIDTH * HEIGHT).flat_map(pixel).collect()
+        })
+        .collect();
+    let pictures = Pictures { size: [WIDTH, HEIGHT], rate: 10.0 };
+    Ffmpeg::on_path().encode(pictures, frames.into_iter(), &path, Overwrite::Never, &Progress::new()).unwrap();
+    let read = Reader::open(&weights).unwrap().lines(&OpenedVideo::open(&path).unwrap(), &Progress::new()).unwrap();
+    let letters = |text: &str| text.chars().filter(|c| c.is_alphabetic()).collect::<String>();
+    let whole = read.lines.iter().any(|line| letters(&line.text) == "Nobodytoldmeaboutthebridge");
+    assert!(whole, "{:?}", read.lines);
 }
 
 #[test]

@@ -99,7 +99,7 @@ impl Stage {
             bail!("the films cannot be indexed");
         }
         let now = self.durations(&index)?;
-        // A program that was told to stop ends well, too.
+        // Films that cannot be read are left out.
         let wanted = files.len() + of.map_or(Ok(0), |of| self.durations(&self.index(of)?).map(|films| films.len()))?;
         ensure!(now.len() >= wanted, "{} of {wanted} films are in the index; the same command goes on", now.len());
         self.timed(Indexing {

@@ -63,7 +63,7 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
         Action::Add(asked) => {
             let added = watched("embedding", |progress| asked.request.run(progress))?;
             let outcome = asked.print.result(&added, || added_text(&added))?;
-            Ok(if added.added.failed > 0 { outcome.with_problems() } else { outcome })
+            Ok(ended(&added, outcome))
         }
         Action::Remove(asked) => remove(asked),
         Action::Status(asked) => {
@@ -91,7 +91,6 @@ pub(crate) fn run(action: &Action) -> anyhow::Result<Outcome> {
 
 fn create(asked: &Asked<CreateIndex>) -> anyhow::Result<Outcome> {
     let created = watched("embedding", |progress| asked.request.run(progress))?;
-    let failed = created.added.as_ref().map_or(0, |added| added.added.failed);
     let outcome = asked.print.result(&created, || match &created.added {
         Some(added) => added_text(added),
         None => {
@@ -103,7 +102,21 @@ fn create(asked: &Asked<CreateIndex>) -> anyhow::Result<Outcome> {
             format!("made {}: {} numbers per moment; {fitted}", asked.request.place.index, manifest.width)
         }
     })?;
-    Ok(if failed > 0 { outcome.with_problems() } else { outcome })
+    Ok(match &created.added {
+        Some(added) => ended(added, outcome),
+        None => outcome,
+    })
+}
+
+/// With the exit code of films that were added: whoever started this in a script must not take a part for the whole.
+fn ended(added: &AddedVideos, outcome: Outcome) -> Outcome {
+    if added.stopped {
+        outcome.interrupted()
+    } else if added.added.failed > 0 {
+        outcome.with_problems()
+    } else {
+        outcome
+    }
 }
 
 fn added_text(answer: &AddedVideos) -> String {

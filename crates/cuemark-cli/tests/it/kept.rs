@@ -1,6 +1,9 @@
-//! An index made with a trained run needs neither the run, nor its data, nor the working folder that it was made in (D19).
+//! An index made with a trained run needs neither the run, nor its data, nor the working folder that it was made in (D19); and what
+//! is stopped while films are added to it says so.
 
 use std::process::{Command, Output};
+#[cfg(unix)]
+use std::{os::unix::fs::PermissionsExt as _, process::Stdio, time::Duration};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
@@ -30,8 +33,11 @@ fn found(folder: &Utf8Path, index: &str) -> Value {
     answers["answers"].clone()
 }
 
-#[test]
-fn an_index_is_searched_and_added_to_after_its_run_and_data_are_gone_from_any_working_folder() {
+/// Three films, the last of which is not in the index.
+const FILMS: [&str; 3] = ["films/a.mp4", "films/b.mp4", "films/c.mp4"];
+
+/// A folder with a run, [`FILMS`] and an index.
+fn home() -> (tempfile::TempDir, Utf8PathBuf) {
     let guard = tempfile::tempdir().unwrap();
     let home = Utf8PathBuf::from_path_buf(guard.path().canonicalize().unwrap()).unwrap();
     cuemark(&home, &["world", "make", "--out", "world", "--videos", "10", "--mp4", "--seed", "4"]);
@@ -43,11 +49,16 @@ fn an_index_is_searched_and_added_to_after_its_run_and_data_are_gone_from_any_wo
         home.join("world/videos").read_dir_utf8().unwrap().map(|entry| entry.unwrap().into_path()).collect();
     films.retain(|film| film.extension() == Some("mp4"));
     films.sort();
-    let names = ["films/a.mp4", "films/b.mp4", "films/c.mp4"];
-    for (film, name) in films.iter().zip(names) {
+    for (film, name) in films.iter().zip(FILMS) {
         std::fs::copy(film, home.join(name)).unwrap();
     }
-    cuemark(&home, &["index", "create", "index", "--encoder", "run", names[0], names[1]]);
+    cuemark(&home, &["index", "create", "index", "--encoder", "run", FILMS[0], FILMS[1]]);
+    (guard, home)
+}
+
+#[test]
+fn an_index_is_searched_and_added_to_after_its_run_and_data_are_gone_from_any_working_folder() {
+    let (_guard, home) = home();
     let before = found(&home, "index");
 
     std::fs::remove_dir_all(home.join("run")).unwrap();
@@ -56,7 +67,7 @@ fn an_index_is_searched_and_added_to_after_its_run_and_data_are_gone_from_any_wo
     std::fs::rename(home.join("index"), home.join("elsewhere/index")).unwrap();
     let (root, index) = (Utf8Path::new("/"), home.join("elsewhere/index"));
     assert_eq!(found(root, index.as_str()), before);
-    let added = json(root, &["index", "add", index.as_str(), home.join(names[2]).as_str()]);
+    let added = json(root, &["index", "add", index.as_str(), home.join(FILMS[2]).as_str()]);
     assert!(added.to_string().contains("\"new\":1"), "{added:#}");
     cuemark(root, &["index", "verify", index.as_str()]);
 
@@ -76,4 +87,35 @@ fn an_index_is_searched_and_added_to_after_its_run_and_data_are_gone_from_any_wo
         assert!(said.contains("best.safetensors") && said.contains("checksum"), "{said}");
     }
     found(root, rescued.as_str());
+}
+
+#[cfg(unix)]
+#[test]
+fn adding_that_is_stopped_says_so_by_its_exit_code_and_goes_on_with_the_same_command() {
+    let (_guard, home) = home();
+    // A decoder that never comes to an end, in the place of the real one.
+    let (programs, begun) = (home.join("programs"), home.join("begun"));
+    std::fs::create_dir(&programs).unwrap();
+    let decoder = programs.join("ffmpeg");
+    let asked_for_version = "case \"$*\" in *-version*) echo ffmpeg version 0; exit;; esac";
+    std::fs::write(&decoder, format!("#!/bin/sh\n{asked_for_version}\n: > '{begun}'\nexec /bin/sleep 600\n")).unwrap();
+    std::fs::set_permissions(&decoder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
+    let add = ["index", "add", "index", FILMS[2]];
+    for signal in ["-TERM", "-INT"] {
+        let mut adding = Command::new(env!("CARGO_BIN_EXE_cuemark"));
+        adding.args(add).current_dir(&home).env("PATH", &path).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut adding = adding.spawn().unwrap();
+        while !begun.exists() {
+            assert!(adding.try_wait().unwrap().is_none(), "it ended before it was stopped");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(Command::new("kill").args([signal, &adding.id().to_string()]).status().unwrap().success());
+        let output = adding.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(output.status.code(), Some(130), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(said.contains("0 new") && said.contains("stopped; the same command goes on"), "{said}");
+        std::fs::remove_file(&begun).unwrap();
+    }
+    assert!(json(&home, &add).to_string().contains("\"new\":1"));
 }

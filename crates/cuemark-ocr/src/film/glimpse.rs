@@ -42,9 +42,25 @@ impl Glimpse {
 
     /// Whether a square of it is another than in `other`, a glimpse of the same film.
     pub(super) fn differs(&self, other: &Self) -> bool {
+        self.changes(other).any(|changed| changed)
+    }
+
+    /// The share of its squares that are others than in `other`, a glimpse of the same film, in 0..1.
+    pub(super) fn share_changed(&self, other: &Self) -> f64 {
+        let (mut changed, mut all) = (0_usize, 0_usize);
+        for one in self.changes(other) {
+            changed += usize::from(one);
+            all += 1;
+        }
+        changed as f64 / all.max(1) as f64
+    }
+
+    /// Of each square whether it is another than in `other`.
+    fn changes<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = bool> + 'a {
         let squares = |size: usize| (0..size).step_by(SQUARE).map(move |from| [from, (from + SQUARE).min(size)]);
-        squares(self.height)
-            .any(|rows| squares(self.width).any(|columns| self.difference(other, columns, rows) > CHANGED))
+        squares(self.height).flat_map(move |rows| {
+            squares(self.width).map(move |columns| self.difference(other, columns, rows) > CHANGED)
+        })
     }
 
     /// Whether what `corners` enclose, in pixels of the large picture, is another than in `other`.
@@ -100,6 +116,7 @@ mod tests {
         let at = |x: f32, y: f32| [[x, y], [x + 80.0, y], [x + 80.0, y + 20.0], [x, y + 20.0]];
         assert!(plain.differs_within(&corner, &at(10.0, 10.0)));
         assert!(!plain.differs_within(&corner, &at(300.0, 300.0)));
+        assert!(plain.share_changed(&corner) < 0.1 && plain.share_changed(&plain) == 0.0);
         // Outside of the picture there is nothing to differ.
         assert!(!plain.differs_within(&corner, &at(9e9, -9e9)) || !plain.differs_within(&plain, &at(9e9, -9e9)));
     }

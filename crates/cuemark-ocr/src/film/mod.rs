@@ -2,11 +2,13 @@
 //!
 //! ffmpeg decodes four pictures a second. Each is compared, as a glimpse, with the picture that was read last; one that differs is
 //! read, but no sooner than a second after. So what stands for a second is seen, a picture that stands for an hour is read once, and
-//! a film in which everything moves is read once a second. What is kept is one picture, a few glimpses, and the lines.
+//! a film in which everything moves is read once a second, there together with the picture before (`steady`). What is kept is two
+//! pictures, a few glimpses, and the lines.
 
 mod glimpse;
 mod likeness;
 mod merge;
+mod steady;
 
 use cuemark_core::{Line, Progress};
 use cuemark_media::{Ffmpeg, Filter, Framing, OpenedVideo, Partial, Rate};
@@ -59,16 +61,23 @@ impl Reader {
         let mut frames = ffmpeg.frames(film, &info, Rate::PerSecond(LOOKS), framing, progress)?;
         progress.phase("reading what is written", info.duration.unwrap_or(0.0) as usize);
         let mut watching = Watching { merging: Merging::every(1.0 / LOOKS), last: None, between: Vec::new() };
+        let read = |picture: &Picture| self.read(picture, SOUGHT_IN, MOST_IN_PICTURE, &|| Ok(progress.check()?));
         let mut pictures = 0;
+        let mut before: Option<(Glimpse, Picture)> = None;
         for frame in frames.by_ref() {
             let frame = frame?;
             let glimpse = Glimpse::of(&frame.rgb, width, height);
-            if let Some(look) = watching.look(Look { time: frame.time, glimpse }) {
-                let picture = Picture { width, height, rgb: frame.rgb };
-                let found = self.read(&picture, SOUGHT_IN, MOST_IN_PICTURE, &|| Ok(progress.check()?))?;
+            let picture = Picture { width, height, rgb: frame.rgb };
+            if let Some(look) = watching.look(Look { time: frame.time, glimpse: glimpse.clone() }) {
+                let mut found = read(&picture)?;
+                let restless = before.filter(|(then, _)| glimpse.share_changed(then) >= steady::RESTLESS);
+                if let Some((_, then)) = restless {
+                    found = steady::joined(found, read(&steady::mean(&picture, &then))?);
+                }
                 watching.read(look, found);
                 pictures += 1;
             }
+            before = Some((glimpse, picture));
             if frame.time.fract() == 0.0 {
                 progress.advance(1)?;
             }

@@ -66,8 +66,12 @@ impl Calibration {
     /// What a curve says that nobody fitted is no reason to refuse an answer that the cut admits; it is one for somebody who asks
     /// for more than usual.
     pub(crate) fn least(&self, asked: f64) -> f64 {
-        let by_cut_alone = !self.is_fitted() && self.cut.is_some() && asked <= Question::LEAST;
-        if by_cut_alone { 0.0 } else { asked }
+        if self.leaves_it_to_the_cut(asked) { 0.0 } else { asked }
+    }
+
+    /// Whether the cut alone says which answers are good enough where a question asks for a least probability of `asked`.
+    pub(crate) fn leaves_it_to_the_cut(&self, asked: f64) -> bool {
+        !self.is_fitted() && self.cut.is_some() && asked <= Question::LEAST
     }
 
     /// Whether an answer that scores this share of the background's best may be good enough; everything may where there is no cut.

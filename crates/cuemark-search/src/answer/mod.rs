@@ -345,8 +345,8 @@ impl<'a> Asked<'a> {
             let Hit { video, span, score, .. } = hit;
             moments.push(Answer { video, span, score, probability, words, concepts, because: Vec::new() });
         }
-        // Who asks for everything gets it; otherwise an answer must lie above the cut, too.
-        let admits = |answer: &&Answer| self.question.least <= 0.0 || self.curve.admits(self.standing(answer.score));
+        // Also of who asks for everything: what lies below the cut must not stand before what was said.
+        let admits = |answer: &&Answer| self.curve.admits(self.standing(answer.score));
         let least = self.curve.least(self.question.least);
         let good = moments.iter().take_while(admits).filter(|answer| answer.probability >= least).count();
         let standing = moments.first().map(|best| self.standing(best.score));

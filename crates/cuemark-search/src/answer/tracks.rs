@@ -69,6 +69,9 @@ impl Index {
         let meant = if asks_for_words { self.answer_meant(question)? } else { Vec::new() };
         let spoken = with_meant(words.passages.into_iter().map(of_words).collect(), meant);
         let about_words = question.text.as_deref().is_some_and(has_cue) && !spoken.is_empty();
+        // Who asks for everything gets it in the order in which others get what is good enough.
+        let held = if question.least > 0.0 { question.least } else { Question::LEAST };
+        let least = if curve.leaves_it_to_the_cut(question.least) { held } else { question.least };
         let mut seen = Vec::new();
         for (place, answer) in std::mem::take(&mut answers.moments).into_iter().enumerate() {
             let mut answer = of_seen(answer);
@@ -77,10 +80,10 @@ impl Index {
             }
             if place < answers.good {
                 // Above the cut it is good enough, whatever a curve that nobody fitted says.
-                answer.probability = answer.probability.max(question.least);
-            } else if answer.probability >= question.least {
+                answer.probability = answer.probability.max(least);
+            } else if answer.probability >= held {
                 // Below the cut the pictures alone do not carry an answer: it takes a second witness.
-                answer.probability = BELOW_CUT * question.least;
+                answer.probability = BELOW_CUT * held;
             }
             if !self.is_unsaid(question, &answer)? {
                 seen.push(answer);

@@ -9,8 +9,8 @@ use cuemark_core::{Line, Progress, Rng, Span, Track, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::Embedded;
 use cuemark_search::{
-    AddOptions, Became, EmbeddedVideo, Encoder, Engine, EngineUrl, Filter, Index, Lines, LinesError, Question,
-    SearchError, VideoEntry, VideoState,
+    AddOptions, Answer, Became, Calibration, EmbeddedVideo, Encoder, Engine, EngineUrl, Filter, Index, Lines,
+    LinesError, Question, SearchError, VideoEntry, VideoState,
 };
 
 fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
@@ -110,6 +110,24 @@ fn what_is_seen_and_said_at_once_is_surer_than_either() {
     assert_eq!(both.because.len(), 2);
     let strip = index.strip(&Question::new("said: ball"), &"one".into()).unwrap();
     assert!(strip[2] > 0.2 && strip[40] == 0.0, "{strip:?}");
+}
+
+#[test]
+fn what_the_cut_drops_does_not_stand_before_what_is_said_when_everything_is_asked_for() {
+    let (_guard, index) = index();
+    // Sure of what it sees, as a curve that nobody fitted may be, and a cut that nothing passes.
+    let curve = Calibration { offset: 0.0, cut: Some(2.0), ..Calibration::default() };
+    let ask = |least| {
+        let answers = index.answer_by(&Question { least, ..Question::new("her grandmother's ball spins") }, &curve);
+        let answers = answers.unwrap();
+        let said = |answer: &Answer| answer.because.iter().any(|because| because.track == Track::Said);
+        (answers.moments.iter().map(said).collect::<Vec<_>>(), answers.good)
+    };
+    let (usual, good) = ask(Question::LEAST);
+    assert!(usual.len() > 2 && usual[0] && good == 1, "{usual:?}, {good}");
+    let (everything, good) = ask(0.0);
+    assert_eq!(everything, usual, "in the same order");
+    assert_eq!(good, everything.len(), "and all of it");
 }
 
 #[test]
