@@ -26,7 +26,7 @@ impl Outcome {
         self
     }
 
-    /// The same, with the exit code that says that Ctrl-C or SIGTERM ended the work before it was done.
+    /// The same, with the exit code that says that Ctrl-C ended the work before it was done.
     #[must_use]
     pub(crate) fn interrupted(mut self) -> Self {
         self.code = crate::stop::INTERRUPTED;

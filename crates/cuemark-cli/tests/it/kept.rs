@@ -102,20 +102,17 @@ fn adding_that_is_stopped_says_so_by_its_exit_code_and_goes_on_with_the_same_com
     std::fs::set_permissions(&decoder, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{programs}:{}", std::env::var("PATH").unwrap());
     let add = ["index", "add", "index", FILMS[2]];
-    for signal in ["-TERM", "-INT"] {
-        let mut adding = Command::new(env!("CARGO_BIN_EXE_cuemark"));
-        adding.args(add).current_dir(&home).env("PATH", &path).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut adding = adding.spawn().unwrap();
-        while !begun.exists() {
-            assert!(adding.try_wait().unwrap().is_none(), "it ended before it was stopped");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert!(Command::new("kill").args([signal, &adding.id().to_string()]).status().unwrap().success());
-        let output = adding.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!(output.status.code(), Some(130), "{said}{}", String::from_utf8_lossy(&output.stderr));
-        assert!(said.contains("0 new") && said.contains("stopped; the same command goes on"), "{said}");
-        std::fs::remove_file(&begun).unwrap();
+    let mut adding = Command::new(env!("CARGO_BIN_EXE_cuemark"));
+    adding.args(add).current_dir(&home).env("PATH", &path).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut adding = adding.spawn().unwrap();
+    while !begun.exists() {
+        assert!(adding.try_wait().unwrap().is_none(), "it ended before it was stopped");
+        std::thread::sleep(Duration::from_millis(20));
     }
+    assert!(Command::new("kill").args(["-INT", &adding.id().to_string()]).status().unwrap().success());
+    let output = adding.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(130), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("0 new") && said.contains("stopped; the same command goes on"), "{said}");
     assert!(json(&home, &add).to_string().contains("\"new\":1"));
 }

@@ -4,7 +4,7 @@
 //! show the same words on another ground: their mean keeps the words and makes the ground grey.
 
 use super::likeness::same_place;
-use crate::Found;
+use crate::FoundText;
 use crate::picture::Picture;
 
 /// A picture is restless when this share of its squares is another than at the look before. In a film of sixteen ordinary ones an eighth
@@ -19,9 +19,9 @@ pub(super) fn mean(a: &Picture, b: &Picture) -> Picture {
 
 /// What was read in a picture and in its mean with the one before. What the mean says takes the place of all that stands there in the
 /// picture, unless that says more: words that have only just come are clearer in the picture itself.
-pub(super) fn joined(mut at_once: Vec<Found>, in_mean: Vec<Found>) -> Vec<Found> {
+pub(super) fn joined(mut at_once: Vec<FoundText>, in_mean: Vec<FoundText>) -> Vec<FoundText> {
     for line in in_mean {
-        let is_there = |other: &Found| same_place(&other.corners, &line.corners);
+        let is_there = |other: &FoundText| same_place(&other.corners, &line.corners);
         let there: f32 = at_once.iter().filter(|other| is_there(other)).map(says).sum();
         if says(&line) >= there {
             at_once.retain(|other| !is_there(other));
@@ -32,7 +32,7 @@ pub(super) fn joined(mut at_once: Vec<Found>, in_mean: Vec<Found>) -> Vec<Found>
 }
 
 /// How many letters and digits of a line are right, as far as its reader knows.
-fn says(line: &Found) -> f32 {
+fn says(line: &FoundText) -> f32 {
     line.confidence * line.text.chars().filter(|c| c.is_alphanumeric()).count() as f32
 }
 
@@ -40,12 +40,12 @@ fn says(line: &Found) -> f32 {
 mod tests {
     use super::*;
 
-    fn found(text: &str, [left, right]: [f32; 2], confidence: f32) -> Found {
+    fn found(text: &str, [left, right]: [f32; 2], confidence: f32) -> FoundText {
         let corners = [[left, 10.0], [right, 10.0], [right, 30.0], [left, 30.0]];
-        Found { text: text.to_owned(), words: text.to_owned(), corners, confidence }
+        FoundText { text: text.to_owned(), words: text.to_owned(), corners, confidence }
     }
 
-    fn texts(found: &[Found]) -> Vec<&str> {
+    fn texts(found: &[FoundText]) -> Vec<&str> {
         found.iter().map(|line| line.text.as_str()).collect()
     }
 

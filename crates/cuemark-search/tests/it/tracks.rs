@@ -118,7 +118,7 @@ fn what_the_cut_drops_does_not_stand_before_what_is_said_when_everything_is_aske
     // Sure of what it sees, as a curve that nobody fitted may be, and a cut that nothing passes.
     let curve = Calibration { offset: 0.0, cut: Some(2.0), ..Calibration::default() };
     let ask = |least| {
-        let answers = index.answer_by(&Question { least, ..Question::new("her grandmother's ball spins") }, &curve);
+        let answers = index.answer_by(&Question { least, ..Question::new("a ball in Lisbon") }, &curve);
         let answers = answers.unwrap();
         let said = |answer: &Answer| answer.because.iter().any(|because| because.track == Track::Said);
         (answers.moments.iter().map(said).collect::<Vec<_>>(), answers.good)
