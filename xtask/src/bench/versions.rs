@@ -62,7 +62,10 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
         }
     }
     let [other, ours] = &versions;
-    Ok(Report { tables: vec![table(other, ours)], figures: json!({ "other": other.to_json(), "ours": ours.to_json() }) })
+    Ok(Report {
+        tables: vec![table(other, ours)],
+        figures: json!({ "other": other.to_json(), "ours": ours.to_json() }),
+    })
 }
 
 /// A world of features and a run of a few epochs, made by `program` where they are missing.

@@ -206,8 +206,7 @@ fn mdd_parts(evidence: &Evidence<'_>) -> Option<Answer> {
     let (base, em, both) = (ood("base")?, ood("base+em")?, ood("base+em+mc")?);
     let rows = evidence.rows.on("world").into_iter();
     let lists = rows.filter(|row| row.model() == "mdd" && row.variant().starts_with("avg_"));
-    let lists: Vec<(&str, Figure)> =
-        lists.filter_map(|row| Some((row.variant(), row.usual("test-ood")?))).collect();
+    let lists: Vec<(&str, Figure)> = lists.filter_map(|row| Some((row.variant(), row.usual("test-ood")?))).collect();
     let (best, highest) = lists.iter().max_by(|a, b| a.1.value.total_cmp(&b.1.value))?;
     let helping = lists.iter().filter(|(_, figure)| em.to(*figure).rises()).count();
     let figures = format!(

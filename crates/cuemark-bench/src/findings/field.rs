@@ -74,7 +74,8 @@ fn domains(evidence: &Evidence<'_>) -> Option<Answer> {
     }
     let usual = firsts[0].1.1;
     let others: Vec<_> = firsts.iter().filter(|(_, (_, model))| *model != usual).collect();
-    let surely = others.iter().any(|(world, (first, _))| of(world, usual).is_some_and(|figure| figure.to(*first).rises()));
+    let surely =
+        others.iter().any(|(world, (first, _))| of(world, usual).is_some_and(|figure| figure.to(*first).rises()));
     let mut words: Vec<String> =
         firsts.iter().map(|(world, (figure, model))| format!("{}: {model} {figure}", named(world))).collect();
     words.extend(others.iter().map(|(world, _)| format!("{usual} there {}", said(of(world, usual)))));
