@@ -17,7 +17,7 @@ use cuemark_models::{
     Batch, ClipLabels, Given, JointTargets, JointTruth, Model, QueryBatch, RatedClip, Targets, VideoBatch, registry,
 };
 use cuemark_tensor::optim::{Adam, AdamConfig, WeightDecay, clip_factor, gradient_norm};
-use cuemark_tensor::{Params, Pass, Precision};
+use cuemark_tensor::{Params, Pass, Precision, on_threads};
 use measure::{Seconds, number, told, write_start};
 
 /// As the program people run has it.
@@ -59,7 +59,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         &[],
     )?;
     let inference = Seconds::of(steps, |_| {
-        model.answer(&one.to_device(&device)?)?;
+        let one = one.to_device(&device)?;
+        on_threads(&device, || model.answer(&one))?;
         Ok(())
     })?;
     let training = Seconds::of(steps, |number| {

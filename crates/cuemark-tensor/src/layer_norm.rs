@@ -8,7 +8,9 @@ use crate::map::numbers;
 use crate::sums::{dot, sum};
 use crate::vectorised;
 
-/// Rows that one task computes, and whose shares of a gradient are added one after the other.
+/// Numbers that one task passes over.
+const BLOCK: usize = 1 << 15;
+/// Rows whose shares of a gradient are added one after the other.
 const BLOCK_ROWS: usize = 64;
 
 /// `(x - mean) / sqrt(var + eps) * weight + bias` along the last axis, variance divided by the width.
@@ -62,8 +64,9 @@ impl CustomOp3 for LayerNorm {
     ) -> Result<(CpuStorage, Shape)> {
         let (x, weight, bias) = (numbers(x, layout)?, numbers(weight, weight_layout)?, numbers(bias, bias_layout)?);
         let width = weight.len();
+        let block = BLOCK.div_ceil(width) * width;
         let mut y = vec![0f32; x.len()];
-        let blocks = y.par_chunks_mut(BLOCK_ROWS * width).zip(x.par_chunks(BLOCK_ROWS * width));
+        let blocks = y.par_chunks_mut(block).zip(x.par_chunks(block));
         blocks.for_each(|(y, x)| {
             vectorised(
                 #[inline(always)]

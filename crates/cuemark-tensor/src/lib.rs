@@ -8,6 +8,7 @@
 //! - [`known`] is a number that was worked out on the host, with its gradient;
 //! - [`map`] computes convolutions on the valid cells of a start × end map alone;
 //! - [`MatrixProduct`] multiplies matrices however they lie in memory;
+//! - [`on_threads`] runs many small operations without waking threads for each;
 //! - [`recurrent`] runs LSTM and GRU layers as one operation;
 //! - [`vectorised`] runs a loop with the widest instructions of the machine;
 //! - [`volume`] convolves and pools stacks of pictures, for networks that only answer;
@@ -36,6 +37,7 @@ pub mod recurrent;
 mod residual;
 mod softmax;
 mod sums;
+mod threads;
 mod vectorised;
 pub mod volume;
 
@@ -49,4 +51,5 @@ pub use linear::{Bend, Part, linear};
 pub use params::Params;
 pub use pass::Pass;
 pub use product::MatrixProduct;
+pub use threads::on_threads;
 pub use vectorised::vectorised;

@@ -6,15 +6,18 @@ use candle_core::{CpuStorage, CustomOp2, CustomOp3, D, DType, Layout, Result, Sh
 use rayon::prelude::*;
 
 use crate::map::numbers;
-use crate::matrix::{Into, Matrix, Threads, product_into};
+use crate::matrix::{Into, Matrix, Threads, product_by_columns, product_into};
 use crate::vectorised;
 
 /// Numbers that one task passes over.
-const BLOCK: usize = 1 << 14;
+const BLOCK: usize = 1 << 15;
 /// Rows that are added one after the other before blocks are added to each other.
 const BLOCK_ROWS: usize = 256;
 /// Multiplications below which a product is not worth waking threads for.
 const ENOUGH_PRODUCT: usize = 1 << 18;
+
+/// Rows, as those of one query, with which bringing the weights into order takes a good part of a product's time.
+const FEW_ROWS: usize = 256;
 
 /// What follows a linear layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +86,31 @@ fn threads(product: usize) -> Threads {
     if product < ENOUGH_PRODUCT { Threads::One } else { Threads::All }
 }
 
+/// Numbers below 0 become 0; not a number stays none.
+fn rectify(numbers: &mut [f32]) {
+    vectorised(
+        #[inline(always)]
+        || numbers.iter_mut().for_each(|y| *y = if *y < 0.0 { 0.0 } else { *y }),
+    );
+}
+
+/// Every row and the bias, bent.
+fn add_to_rows(rows: &mut [f32], bias: &[f32], bend: Bend) {
+    let least = if bend == Bend::Relu { 0.0 } else { f32::NEG_INFINITY };
+    vectorised(
+        #[inline(always)]
+        || {
+            for row in rows.chunks_exact_mut(bias.len()) {
+                for (y, bias) in row.iter_mut().zip(bias) {
+                    let sum = *y + bias;
+                    // Not a number stays none.
+                    *y = if sum < least { least } else { sum };
+                }
+            }
+        },
+    );
+}
+
 impl CustomOp3 for Linear {
     fn name(&self) -> &'static str {
         "linear"
@@ -102,30 +130,24 @@ impl CustomOp3 for Linear {
         let x = numbers(x, layout)?;
         let weight = &numbers(weight, weight_layout)?[first * inputs..(first + count) * inputs];
         let bias = &numbers(bias, bias_layout)?[first..first + count];
-        let mut y = vec![0f32; rows * count];
-        product_into(
-            Matrix::new(x, rows, inputs, inputs, 1),
-            Matrix::new(weight, inputs, count, 1, inputs),
-            &mut y,
-            count,
-            Into::Replace,
-            threads(rows * inputs * count),
-        );
-        let least = if self.bend == Bend::Relu { 0.0 } else { f32::NEG_INFINITY };
-        y.par_chunks_mut(BLOCK.div_ceil(count) * count).for_each(|rows| {
-            vectorised(
-                #[inline(always)]
-                || {
-                    for row in rows.chunks_exact_mut(count) {
-                        for (y, bias) in row.iter_mut().zip(bias) {
-                            let sum = *y + bias;
-                            // Not a number stays none.
-                            *y = if sum < least { least } else { sum };
-                        }
-                    }
-                },
-            );
-        });
+        let (x, turned) = (Matrix::new(x, rows, inputs, inputs, 1), Matrix::new(weight, inputs, count, 1, inputs));
+        let y = if rows <= FEW_ROWS {
+            // The product is added to the bias where it lies already, one pass less.
+            let mut y = bias.repeat(rows);
+            match threads(rows * inputs * count) {
+                Threads::One => product_into(x, turned, &mut y, count, Into::Add, Threads::One),
+                Threads::All => product_by_columns(x, turned, &mut y, count, Into::Add),
+            }
+            if self.bend == Bend::Relu {
+                y.par_chunks_mut(BLOCK).for_each(rectify);
+            }
+            y
+        } else {
+            let mut y = vec![0f32; rows * count];
+            product_into(x, turned, &mut y, count, Into::Replace, threads(rows * inputs * count));
+            y.par_chunks_mut(BLOCK.div_ceil(count) * count).for_each(|rows| add_to_rows(rows, bias, self.bend));
+            y
+        };
         Ok((CpuStorage::F32(y), widened(layout, count)))
     }
 

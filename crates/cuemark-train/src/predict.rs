@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cuemark_core::{Predictions, Progress, Split, Truth, VideoId};
 use cuemark_features::{Durations, FeatureVariant};
 use cuemark_models::{Batch, Code, Corpus, Proposal, VideoAnswer, suppress};
-use cuemark_tensor::Pass;
+use cuemark_tensor::{Pass, on_threads};
 use cuemark_text::Vocabulary;
 use serde::{Deserialize, Serialize};
 
@@ -187,7 +187,8 @@ impl Trained {
                 similarity: None,
                 negatives: None,
             };
-            let answers = self.model.answer(&self.ready(&batch, &Pass::answering())?)?;
+            let ready = self.ready(&batch, &Pass::answering())?;
+            let answers = on_threads(&self.device, || self.model.answer(&ready))?;
             let mut saliency = answers.saliency.unwrap_or_default().into_iter();
             for (((ask, example), clips), proposals) in chunk.iter().zip(&list).zip(&clips).zip(answers.proposals) {
                 let found = &mut ranked[example.truth];

@@ -8,8 +8,16 @@ use crate::matrix::{Into, Matrix, Threads, product_into};
 use crate::sums::dot;
 use crate::vectorised;
 
-/// Queries that one task answers.
-const QUERIES: usize = 128;
+/// The fewest and the most queries that one task answers.
+const QUERIES: [usize; 2] = [16, 128];
+/// Tasks that threads share even when there is one item.
+const TASKS: usize = 4;
+
+/// Queries that one task answers: the same for any number of threads, since the last bits of a product depend on it.
+fn of_task(sizes: &Sizes) -> usize {
+    let [fewest, most] = QUERIES;
+    sizes.queries.div_ceil(TASKS.div_ceil(sizes.batch)).clamp(fewest, most)
+}
 
 /// One head of one item, from query `first` on.
 #[derive(Clone, Copy)]
@@ -67,13 +75,13 @@ fn drop_some(dropout: Option<Dropout>, first: u64, weights: &mut [f32]) {
 
 pub(super) fn forward(sizes: &Sizes, [q, k, v]: [&[f32]; 3], bias: Bias, dropout: Option<Dropout>) -> Vec<f32> {
     let Sizes { batch, heads, queries, keys, width, values } = *sizes;
-    let mut y = vec![0f32; batch * queries * heads * values];
+    let (mut y, of_task) = (vec![0f32; batch * queries * heads * values], of_task(sizes));
     y.par_chunks_mut(queries * heads * values).enumerate().for_each(|(item, y)| {
         let q = &q[item * queries * heads * width..][..queries * heads * width];
         let k = &k[item * keys * heads * width..][..keys * heads * width];
         let v = &v[item * keys * heads * values..][..keys * heads * values];
-        y.par_chunks_mut(QUERIES * heads * values).enumerate().for_each(|(block, y)| {
-            let (first, count) = (block * QUERIES, y.len() / (heads * values));
+        y.par_chunks_mut(of_task * heads * values).enumerate().for_each(|(block, y)| {
+            let (first, count) = (block * of_task, y.len() / (heads * values));
             let mut weights = vec![0f32; count * keys];
             for head in 0..heads {
                 let at = At { item, head, first, count };
