@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn work_runs_on_a_thread_of_the_pool_and_gives_what_it_gives() {
-        assert!(on_threads(&Device::Cpu, || rayon::current_thread_index()).is_some());
+        assert!(on_threads(&Device::Cpu, rayon::current_thread_index).is_some());
         assert_eq!(on_threads(&Device::Cpu, || Err::<(), _>("no")), Err("no"));
     }
 }
