@@ -2,6 +2,8 @@
 FROM rust:1.95-bookworm AS build
 # Python brings the linker for old systems, and packs the wheel.
 RUN apt-get update && apt-get install --yes --no-install-recommends python3-venv && rm -rf /var/lib/apt/lists/*
+# The compiler of the image; rust-toolchain.toml would have another one fetched.
+ENV RUSTUP_TOOLCHAIN=1.95.0
 WORKDIR /cuemark
 COPY . .
 RUN cargo xtask dist

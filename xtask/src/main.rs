@@ -55,7 +55,7 @@ fn run(arguments: &[String]) -> Result<ExitCode> {
         ["try", options @ ..] => dist::run_try(options),
         ["registry", options @ ..] => registry::run(options),
         ["site", options @ ..] => site::run(options),
-        ["targets"] => targets::run(),
+        ["targets", targets @ ..] => targets::run(targets),
         ["package"] => test::package_alone(),
         ["stubs"] => package::write_stubs(),
         ["verify", name, options @ ..] => verify::run(name, options),
@@ -95,7 +95,7 @@ fn help() -> String {
     text += "cargo xtask dist [--check] [--cuda]\n    the archive and the wheel that people download, from one build; tried in bare systems\n";
     text += "cargo xtask try FILE… [--peers]\n    try an archive or a wheel in bare Debian systems; beside other evaluators\n";
     text += "cargo xtask registry [--check]\n    pack the crates that are for others as a registry wants them; compile them from what was packed\n";
-    text += "cargo xtask targets\n    check the program for aarch64 Linux, Windows and macOS, with zig as C compiler\n";
+    text += "cargo xtask targets [TARGET…]\n    check the program for aarch64 Linux, Windows and macOS, with zig as C compiler\n";
     text += "cargo xtask site [--write]\n    the site, from docs/, with its links checked (mdBook); write the pages anew that are made from code\n";
     for bench in bench::BENCHES {
         text += &format!("cargo xtask bench {} [--repeat N] [--record]\n    {}\n", bench.name, bench.about);

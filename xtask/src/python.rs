@@ -32,8 +32,6 @@ pub(crate) const ZIGBUILD: Package =
     Package { import: "importlib.metadata as m; m.version('cargo-zigbuild')", name: "cargo-zigbuild" };
 /// Unpacks and packs wheels.
 pub(crate) const WHEEL: Package = Package { import: "wheel", name: "wheel" };
-/// `uvx`; a program first.
-pub(crate) const UV: Package = Package { import: "uv", name: "uv" };
 /// Nearest neighbours in a graph.
 pub(crate) const HNSWLIB: Package = Package { import: "hnswlib", name: "hnswlib" };
 /// A vector database, with its server.

@@ -99,7 +99,10 @@ fn stage(from: &Path, to: &Path) -> Result<()> {
     }
     let behind = titles.iter().filter(|(page, _)| !listed.contains(page));
     fs::write(source.join("SUMMARY.md"), whole_summary(&summary, behind))?;
-    copy(&from.join("docs/book.toml"), &to.join("book.toml"))
+    for file in ["book.toml", "site.css"] {
+        copy(&from.join("docs").join(file), &to.join(file))?;
+    }
+    Ok(())
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
@@ -219,6 +222,7 @@ mod tests {
         };
         write("docs/SUMMARY.md", "# Summary\n\n[cuemark](../README.md)\n\n- [A](a.md)\n");
         write("docs/book.toml", "[book]\n");
+        write("docs/site.css", "table {}\n");
         write("docs/a.md", "# A\n[notes](../results/README.md#x) ![p](p.png) [not there](gone.md)\n");
         write("docs/p.png", "png");
         write("docs/alone.md", "# nobody leads here\n");
@@ -230,6 +234,7 @@ mod tests {
         let behind = format!("# {BEHIND}\n\n- [Results 2](results/index.md)\n- [One](results/one.md)\n");
         assert_eq!(summary, format!("# Summary\n\n[cuemark](index.md)\n\n- [A](docs/a.md)\n\n{behind}"));
         assert!(fs::read_to_string(to.join("src/docs/a.md")).unwrap().contains("../results/index.md#x"));
+        assert!(to.join("site.css").is_file());
         assert!(to.join("src/docs/p.png").is_file() && !to.join("src/docs/alone.md").exists());
     }
 

@@ -55,7 +55,7 @@ pub use prior::{Prior, Shares, Side};
 pub use quality::{CandidateGrades, GradeAgreement, PoolQuality, grade_agreement, grade_candidates, pool_quality};
 pub use ranked::{RankedReport, write_ranked};
 pub use rating_quality::RatingQuality;
-pub use reels::film_reels;
+pub use reels::{film_reels, watch_reels};
 pub use render::{Camera, Frame};
 pub use speech::Topic;
 pub use world_size::WorldSize;

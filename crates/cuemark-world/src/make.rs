@@ -14,9 +14,7 @@ use crate::films::{self, SplitFilms};
 use crate::queries::Asked;
 use crate::raters::RatedQuery;
 use crate::render::FPS;
-use crate::{
-    Camera, Film, Frame, Meaning, Reels, Result, WorldError, WorldOptions, graded, hearing, layout, mp4, pools, raters,
-};
+use crate::{Camera, Film, Frame, Meaning, Reels, Result, WorldOptions, graded, hearing, layout, mp4, pools, raters};
 
 /// The layout of a world's folder; another number means another layout.
 const VERSION: u32 = 1;
@@ -25,7 +23,7 @@ const FRAMES_PER_CLIP: usize = FPS;
 /// Videos in one shard of features.
 const SHARD: usize = 64;
 /// Pixels per stage unit in video files: 320 × 240.
-const REEL_SCALE: usize = 5;
+pub(crate) const REEL_SCALE: usize = 5;
 /// Stands in the folder of a world that is not finished, with its options.
 const UNFINISHED: &str = "unfinished.json";
 
@@ -248,7 +246,7 @@ fn write_features(
     overwrite: Overwrite,
     progress: &Progress,
 ) -> Result<()> {
-    let clip_len = ClipLen::new(FRAMES_PER_CLIP as f64 / FPS as f64).unwrap_or_else(|| unreachable!("one second"));
+    let clip_len = clip_len();
     let stores = options
         .strengths
         .iter()
@@ -296,6 +294,11 @@ fn write_features(
     Ok(())
 }
 
+/// What one row of features stands for.
+pub(crate) fn clip_len() -> ClipLen {
+    ClipLen::new(FRAMES_PER_CLIP as f64 / FPS as f64).unwrap_or_else(|| unreachable!("one second"))
+}
+
 /// What video files are shot with.
 pub(crate) fn reel_camera(options: &WorldOptions) -> Camera {
     // A sensor with more pixels is less noisy seen from the same distance; and noise is most of a video file's size.
@@ -308,7 +311,7 @@ pub(crate) fn frame_noise(seed: u64, film: &Film) -> Rng {
 }
 
 /// Looks at a film clip by clip; only one clip's frames are held at a time.
-fn view(mut frames: impl Iterator<Item = Frame>) -> Vec<ClipView> {
+pub(crate) fn view(mut frames: impl Iterator<Item = Frame>) -> Vec<ClipView> {
     let mut clips = Vec::new();
     loop {
         let clip: Vec<Frame> = frames.by_ref().take(FRAMES_PER_CLIP).collect();
@@ -320,23 +323,27 @@ fn view(mut frames: impl Iterator<Item = Frame>) -> Vec<ClipView> {
     }
 }
 
-/// How both streams of a store are made; the world's options are part of it, so that two worlds are never mixed.
-fn recipes(
-    options: &WorldOptions,
-    strength: Strength,
-    clip_len: ClipLen,
-) -> Result<BTreeMap<String, Recipe>, WorldError> {
-    let world = serde_json::to_string(options).map_err(|error| ReadError::file(Utf8Path::new("options"), error))?;
-    let settings = BTreeMap::from([("world".to_owned(), world)]);
-    let visual = Recipe {
+/// How the pictures of a store are made; the world's options are part of it, so that two worlds are never mixed.
+pub(crate) fn visual_recipe(options: &WorldOptions, strength: Strength, clip_len: ClipLen) -> Result<Recipe> {
+    Ok(Recipe {
         extractor: format!("world-{}", strength.name()),
         weights: None,
         fps: Some(FPS as f64),
         row_time: clip_len.into(),
         width: strength.width(),
         resize: None,
-        settings: settings.clone(),
-    };
+        settings: settings(options)?,
+    })
+}
+
+fn settings(options: &WorldOptions) -> Result<BTreeMap<String, String>> {
+    let world = serde_json::to_string(options).map_err(|error| ReadError::file(Utf8Path::new("options"), error))?;
+    Ok(BTreeMap::from([("world".to_owned(), world)]))
+}
+
+/// How both streams of a store are made.
+fn recipes(options: &WorldOptions, strength: Strength, clip_len: ClipLen) -> Result<BTreeMap<String, Recipe>> {
+    let visual = visual_recipe(options, strength, clip_len)?;
     let subtitle = Recipe {
         extractor: "world-hashed-words".to_owned(),
         weights: None,
@@ -344,7 +351,7 @@ fn recipes(
         row_time: clip_len.into(),
         width: hearing::WIDTH,
         resize: None,
-        settings,
+        settings: settings(options)?,
     };
     Ok(BTreeMap::from([(VISUAL.to_owned(), visual), ("subtitle".to_owned(), subtitle)]))
 }

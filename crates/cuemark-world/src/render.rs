@@ -23,6 +23,24 @@ impl Frame {
     pub fn picture(&self) -> Picture<'_> {
         Picture { width: self.width, height: self.height, rgb: &self.rgb }
     }
+
+    /// The same picture from farther away: every pixel is the mean of `by` × `by`.
+    pub(crate) fn shrunk(&self, by: usize) -> Self {
+        let (width, height) = (self.width / by, self.height / by);
+        let mut rgb = Vec::with_capacity(3 * width * height);
+        for (row, column) in (0..height).flat_map(|row| (0..width).map(move |column| (row, column))) {
+            let mut sums = [0_usize; 3];
+            for line in row * by..(row + 1) * by {
+                let at = 3 * (line * self.width + column * by);
+                for pixel in self.rgb.get(at..at + 3 * by).unwrap_or_default().chunks_exact(3) {
+                    sums.iter_mut().zip(pixel).for_each(|(sum, byte)| *sum += usize::from(*byte));
+                }
+            }
+            let pixels = by * by;
+            rgb.extend(sums.map(|sum| ((sum + pixels / 2) / pixels) as u8));
+        }
+        Self { time: self.time, width, height, rgb }
+    }
 }
 
 /// A camera with a noisy sensor. Frames are 64 × 48 pixels at scale 1.
@@ -153,5 +171,18 @@ fn distance(shape: Shape, u: f32, v: f32) -> f32 {
             let (sin, cos) = angle.min(fifth - angle).sin_cos();
             0.6 * (radius - 0.291 / (0.736 * sin + 0.2645 * cos))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_from_farther_away_has_the_mean_of_its_pixels() {
+        let rgb = vec![0, 10, 20, 2, 10, 20, 255, 0, 0, 255, 0, 1, 3, 10, 20, 4, 12, 20, 255, 0, 0, 255, 0, 0];
+        let shrunk = Frame { time: 1.5, width: 4, height: 2, rgb }.shrunk(2);
+        // (0 + 2 + 3 + 4) / 4 is two and a quarter, (10 + 10 + 10 + 12) / 4 rounds up, 1 / 4 down.
+        assert_eq!(shrunk, Frame { time: 1.5, width: 2, height: 1, rgb: vec![2, 11, 20, 255, 0, 0] });
     }
 }

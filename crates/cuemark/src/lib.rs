@@ -66,6 +66,7 @@ mod report;
 mod reproduce;
 mod resampling;
 mod rewrite_queries;
+mod run_files;
 mod score;
 mod scoring;
 mod search;

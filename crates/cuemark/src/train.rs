@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use camino::Utf8PathBuf;
 use cuemark_core::Progress;
 use cuemark_formats::Overwrite;
-use cuemark_train::{Override, RunFile, RunFolder, Start, TrainOptions, train};
+use cuemark_train::{Override, RunFolder, Start, TrainOptions, train};
 use serde::{Deserialize, Serialize};
 
 use crate::device::cpu;
 use crate::nearness::nearness;
-use crate::{Error, Result};
+use crate::{Error, Result, run_files};
 
 /// Sections of a run file that variables of the environment may set.
 const SECTIONS: [&str; 4] = ["model", "data", "train", "eval"];
@@ -22,7 +22,7 @@ const SECTIONS: [&str; 4] = ["model", "data", "train", "eval"];
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "clap", derive(clap::Args))]
 pub struct Train {
-    /// The run file.
+    /// The run file; `runs/METHOD/DATASET.toml` comes with the program.
     #[cfg_attr(feature = "clap", arg(id = "run", value_name = "RUN"))]
     pub run_file: Utf8PathBuf,
     /// What to compute on: cpu, cuda, cuda:N.
@@ -108,7 +108,7 @@ impl Train {
     /// # Errors
     /// When the run file or a setting says what cannot be, something the run needs is missing, or the folder cannot be written.
     pub fn run(&self, progress: &Progress) -> Result<TrainedRun> {
-        let run = RunFile::read(&self.run_file, &self.overrides()?)?;
+        let run = run_files::read(&self.run_file, &self.overrides()?)?;
         let folder = RunFolder::new(self.out.clone().unwrap_or_else(|| {
             let stem = self.run_file.file_stem().unwrap_or("run");
             format!("out/{}-{stem}-seed{}", run.model, run.train.seed).into()

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use super::{Flavour, output};
 use crate::package::{Old, Profile, make_executable, wheel, wheel_for_old_systems};
 use crate::process::{cargo, scratch_folder, target_folder, watch};
-use crate::python;
+use crate::{needs, python};
 
 /// The oldest C library that a download runs with: that of RHEL 8. Debian 11 has 2.31.
 const GLIBC: &str = "2.28";
@@ -52,6 +52,9 @@ fn by_itself(flavour: Flavour) -> Result<PathBuf> {
 /// maturin asks for the wheel's crate; the stand-in for cargo builds the program beside it, so that what they share is
 /// compiled once.
 fn for_old_systems(host: &str) -> Result<Built> {
+    if !needs::meet_for_packing()? {
+        bail!("the wheel is packed, and old systems are linked for, by programs that pip installs");
+    }
     let python = python::interpreter(&[python::MATURIN, python::ZIG, python::ZIGBUILD])?;
     let cargo = scratch_folder("dist")?.join("cargo-with-zig");
     std::fs::write(&cargo, stand_in(host))?;

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 
 use super::output;
-use crate::needs::find_program;
+use crate::needs;
 use crate::process::{scratch_folder, watch};
 
 /// Releases of Debian, oldest first.
@@ -53,8 +53,8 @@ impl Root {
     }
 
     fn make(&self) -> Result<()> {
-        if find_program("debootstrap").is_none() {
-            bail!("bare systems are made by debootstrap (as root): apt-get install debootstrap");
+        if !needs::meet_for_bare_systems()? {
+            bail!("bare systems are made by debootstrap, as root");
         }
         if self.folder.exists() {
             fs::remove_dir_all(&self.folder)?;

@@ -12,7 +12,6 @@ use anyhow::{Context as _, Result, bail};
 use super::root::{INSIDE, Root};
 use super::{megabytes, output, peers};
 use crate::process::{scratch_folder, watch, workspace};
-use crate::python;
 
 /// Truth, predictions, and a figure that is right for them.
 const FIXTURES: [&str; 2] = ["fixtures/your-predictions/truth.jsonl", "fixtures/your-predictions/cuemark.jsonl"];
@@ -104,9 +103,6 @@ pub(super) fn tried(file: &Path) -> Result<bool> {
         let folder = root.empty()?;
         held &= tried_in(file, &Place::Bare(root, folder))?;
     }
-    if is_wheel(file) {
-        held &= uvx(file)?;
-    }
     Ok(held)
 }
 
@@ -131,6 +127,8 @@ fn tried_in(file: &Path, place: &Place) -> Result<bool> {
     held &= served(place, &program)?;
     if is_wheel(file) {
         held &= opened(place)?;
+        held &= step(place, &[&place.inside("venv/bin/python"), "-m", "cuemark", "--version"], "cuemark ")?;
+        held &= uvx(place, &name_of(file)?)?;
     }
     Ok(held)
 }
@@ -148,12 +146,17 @@ fn step(place: &Place, words: &[&str], wanted: &str) -> Result<bool> {
     Ok(held)
 }
 
+fn name_of(file: &Path) -> Result<String> {
+    let name = file.file_name().and_then(|name| name.to_str());
+    Ok(name.with_context(|| format!("{} has no name", file.display()))?.to_owned())
+}
+
 /// Installs a wheel into an environment of its own, and tells where the program lies.
 fn installed(wheel: &Path, place: &Place) -> Result<String> {
-    let name = wheel.file_name().and_then(|name| name.to_str()).context("a wheel has no name")?;
-    fs::copy(wheel, place.folder().join(name))?;
+    let name = name_of(wheel)?;
+    fs::copy(wheel, place.folder().join(&name))?;
     let (environment, python) = (place.inside("venv"), place.inside("venv/bin/python"));
-    let wheel = place.inside(name);
+    let wheel = place.inside(&name);
     let pip = [python.as_str(), "-m", "pip", "install", "--no-cache-dir", &wheel];
     if !step(place, &["python3", "-m", "venv", &environment], "")? || !step(place, &pip, "cuemark")? {
         bail!("the wheel cannot be installed");
@@ -246,17 +249,16 @@ fn health(port: u16) -> Result<String> {
     Ok(answer)
 }
 
-/// `uvx --from WHEEL cuemark --version`, with a cache of its own.
-fn uvx(wheel: &Path) -> Result<bool> {
-    let python = python::interpreter(&[python::UV])?;
-    let cache = scratch_folder("uv")?;
-    println!("\n$ uvx --from {} cuemark --version", wheel.display());
-    let begin = Instant::now();
-    let mut command = Command::new(python.with_file_name("uvx"));
-    command.arg("--no-progress").arg("--from").arg(wheel).args(["cuemark", "--version"]).env("UV_CACHE_DIR", cache);
-    let watched = watch(&mut command)?;
-    println!("# {:.1} s", begin.elapsed().as_secs_f64());
-    Ok(watched.ok && watched.output.contains("cuemark "))
+/// `uvx --from WHEEL cuemark eval …`, with nothing in its cache.
+fn uvx(place: &Place, wheel: &str) -> Result<bool> {
+    let pip = [&place.inside("venv/bin/python"), "-m", "pip", "install", "--no-cache-dir", "--quiet", "uv"];
+    if !step(place, &pip, "")? {
+        return Ok(false);
+    }
+    let (program, wheel) = (place.inside("venv/bin/uvx"), place.inside(wheel));
+    let words =
+        [program.as_str(), "--from", &wheel, "cuemark", "eval", "--truth", "truth.jsonl", "--pred", "mine.jsonl"];
+    step(place, &words, FIGURE)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub use file::{DatasetEntry, FirstStageEntry, MatrixFile, ModelEntry, Protocol, 
 pub use memory::{available, parse_bytes};
 pub(crate) use notes::{DoneNote, TrainedNote, evaluation};
 pub use prepare::prepare;
-pub use ready::matrices;
 pub(crate) use ready::results;
+pub use ready::{matrices, run_files};
 pub use run::{Launch, RunOptions, run};
 pub use work::{CellMessage, Ended, OpenedNearness, WorkOptions, work};

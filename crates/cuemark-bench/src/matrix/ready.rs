@@ -12,6 +12,11 @@ pub fn matrices() -> impl Iterator<Item = (&'static str, &'static str)> {
     MATRICES.iter().copied()
 }
 
+/// Names and texts of the run files, `2d-tan/world` and so on, in alphabetical order.
+pub fn run_files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    RUN_FILES.iter().copied()
+}
+
 /// Names and texts of the files of results, `runs-world-2026-11-16` and so on, in alphabetical order.
 pub(crate) fn results() -> impl Iterator<Item = (&'static str, &'static str)> {
     RESULTS.iter().copied()

@@ -55,7 +55,13 @@ impl Explainer {
 
     pub(crate) fn new(index: &Index, text: &str) -> Result<Self> {
         let words = words_of(text);
-        let unknown: Vec<String> = words.iter().filter(|word| !index.encoder().knows(word)).cloned().collect();
+        let mut unknown: Vec<String> = Vec::new();
+        for word in words.iter().filter(|word| !index.encoder().knows(word)) {
+            // A word that describes nothing is not missed, and one that is said twice is missed once.
+            if !is_filler(word) && !unknown.contains(word) {
+                unknown.push(word.clone());
+            }
+        }
         let telling = |word: &String| !is_filler(word) && !unknown.contains(word);
         let known = words.iter().filter(|word| telling(word)).count();
         let means_nothing = known == 0;

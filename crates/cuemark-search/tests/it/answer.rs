@@ -94,6 +94,18 @@ fn the_explanation_names_the_words_that_matter_and_those_it_does_not_know() {
 }
 
 #[test]
+fn a_filler_that_the_encoder_does_not_know_costs_nothing_and_a_word_is_missed_once() {
+    let (_guard, index) = index();
+    let of = |text: &str| index.answer(&Question::new(text)).unwrap();
+    // `an` is none of the words that this encoder knows, and `zebra` describes something.
+    let (plain, filled, missed) = (of("red ball spins"), of("an red ball spins"), of("zebra red ball spins zebra"));
+    assert!(filled.unknown_words.is_empty(), "{:?}", filled.unknown_words);
+    assert_eq!(filled.moments[0].probability, plain.moments[0].probability);
+    assert_eq!(missed.unknown_words, ["zebra"]);
+    assert!(missed.moments[0].probability < plain.moments[0].probability);
+}
+
+#[test]
 fn a_question_that_means_nothing_to_the_encoder_has_no_answer() {
     let (_guard, index) = index();
     let answers = index.answer(&Question::new("the zebra")).unwrap();

@@ -17,13 +17,20 @@ impl RunFile {
     /// # Errors
     /// For an unknown or missing key, a value out of range, a test split to choose on, each named.
     pub fn read(path: &Utf8Path, overrides: &[Override]) -> Result<Self> {
-        let text = Source::new(path).text()?;
+        Self::parse(path.as_str(), &Source::new(path).text()?, overrides)
+    }
+
+    /// The run that a text describes; `path` names it in errors.
+    ///
+    /// # Errors
+    /// As [`RunFile::read`].
+    pub fn parse(path: &str, text: &str, overrides: &[Override]) -> Result<Self> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             let line = 1 + before.matches('\n').count();
             fault(&format!("{path}:{line}"), error.message())
         })?;
-        Self::from_table(path.as_str(), table, overrides)
+        Self::from_table(path, table, overrides)
     }
 
     /// The run that a table describes; `path` names it in errors.

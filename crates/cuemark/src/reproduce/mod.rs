@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::device::cpu;
 use crate::nearness::nearness;
 use crate::train::overrides;
-use crate::{Error, Result};
+use crate::{Error, Result, run_files};
 
 pub use beside::BesideFigure;
 pub use needs::{Need, Standing};
@@ -189,9 +189,9 @@ impl Reproduce {
     fn run_file(&self) -> Result<(Utf8PathBuf, RunFile)> {
         cuemark_models::registry::find(&self.method).map_err(cuemark_train::TrainError::from)?;
         let path = self.runs.join(&self.method).join(format!("{}.toml", self.dataset));
-        if !path.is_file() {
+        if !run_files::is_there(&path) {
             let folder = self.runs.join(&self.method);
-            let there = others(&folder);
+            let there = run_files::names_in(&folder);
             let advice = match there.is_empty() {
                 true => Advice::say("say where run files lie: ").set_any("runs", "DIR"),
                 false => Advice::say(format!("there are: {}", there.join(", "))),
@@ -207,18 +207,7 @@ impl Reproduce {
         };
         set.extend(self.root.as_deref().map(|root| over("data.root", root)));
         set.extend(self.features.as_deref().map(|features| over("data.features", features)));
-        let run = RunFile::read(&path, &set)?;
+        let run = run_files::read(&path, &set)?;
         Ok((path, run))
     }
-}
-
-/// Datasets that a method has run files of.
-fn others(folder: &Utf8Path) -> Vec<String> {
-    let entries = folder.read_dir_utf8().into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .filter(|entry| entry.path().extension() == Some("toml"))
-        .filter_map(|entry| entry.path().file_stem().map(str::to_owned))
-        .collect();
-    names.sort();
-    names
 }

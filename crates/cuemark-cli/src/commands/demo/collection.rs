@@ -7,7 +7,7 @@ use cuemark_data::{ReadOptions, read_truth};
 use cuemark_formats::{Overwrite, Source};
 use cuemark_search::{AddOptions, Added, EngineUrl, Index, Settling, encoder};
 use cuemark_tensor::Device;
-use cuemark_world::{WorldError, film_reels};
+use cuemark_world::{WorldError, film_reels, watch_reels};
 use serde_json::{Value, json};
 
 use super::{Stage, shipped, world};
@@ -17,24 +17,21 @@ use crate::progress::shown;
 /// The split whose videos are indexed and whose queries are asked.
 pub(super) const SPLIT: &str = "test-iid";
 
-/// Indexes the test videos with the encoder that comes with the program: as files where `ffmpeg` can film them, by their features
-/// where not.
+/// Indexes the test videos with the encoder that comes with the program: as files where `ffmpeg` can film them, by features of the
+/// same pictures where not.
 pub(super) fn index(stage: &mut Stage) -> anyhow::Result<()> {
     let run = stage.study.out.join("encoder");
     shipped::unpack(&run)?;
     let run = run.canonicalize_utf8()?;
     let videos: Vec<VideoId> = split(stage)?.videos.iter().map(|video| video.id.clone()).collect();
     let stop = || stage.progress.is_stopped();
-    let filmed = shown(&stage.progress, "filming", || match film_reels(&world(stage), &videos, &stage.progress) {
-        Err(WorldError::Ffmpeg { problem, .. }) => {
-            let instead = "the index is made of stored features, and nothing can be played";
-            stage.progress.say(format!("  {problem}: {instead}"));
-            Ok(Vec::new())
+    let (files, features) = match shown(&stage.progress, "filming", || shot(stage, &videos)) {
+        _ if stop() => {
+            stage.stopped = true;
+            return Ok(());
         }
-        filmed => filmed,
-    });
-    let files = filmed?;
-    let features = files.is_empty().then(|| world(stage).join("features-motion"));
+        shot => shot?,
+    };
     let encoder = encoder::open(run.as_str(), features.as_deref(), &Device::Cpu)?;
     let url = EngineUrl::File(stage.study.out.join("index"));
     let is_ours = Index::manifest_of(&url).is_ok_and(|manifest| manifest.encoder == run.as_str());
@@ -50,6 +47,19 @@ pub(super) fn index(stage: &mut Stage) -> anyhow::Result<()> {
     stage.index = (!stop()).then_some(index);
     stage.stopped = stop();
     Ok(())
+}
+
+/// The videos as files, or the store of what is seen in them where there is no `ffmpeg`.
+fn shot(stage: &Stage, videos: &[VideoId]) -> anyhow::Result<(Vec<Utf8PathBuf>, Option<Utf8PathBuf>)> {
+    let world = world(stage);
+    match film_reels(&world, videos, &stage.progress) {
+        Err(WorldError::Ffmpeg { problem, .. }) => {
+            let instead = "the films are watched as they are made, and nothing can be played";
+            stage.progress.say(format!("  {problem}: {instead}"));
+            Ok((Vec::new(), Some(watch_reels(&world, videos, &stage.progress)?)))
+        }
+        files => Ok((files?, None)),
+    }
 }
 
 fn add(index: &Index, files: &[Utf8PathBuf], videos: &[VideoId], progress: &Progress) -> anyhow::Result<Added> {

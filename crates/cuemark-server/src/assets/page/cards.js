@@ -93,7 +93,8 @@ function meter(value) {
 
 /** Why: what is said, written or seen there. */
 function because(place, answer, words) {
-  const reasons = (answer.because || []).slice(0, 3);
+  // An encoder that recognises nothing by name has nothing to say for what it saw: the words below do.
+  const reasons = (answer.because || []).filter(({ text }) => text).slice(0, 3);
   if (!reasons.length) place.remove();
   for (const { track, text, start } of reasons) {
     const line = document.createElement("span");
