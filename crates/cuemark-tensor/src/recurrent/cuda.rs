@@ -33,7 +33,8 @@ pub(super) fn forward(layer: Layer, given: Given, weights: Given, start: Given) 
         Cell::Lstm | Cell::Peephole => "lstm_step",
         Cell::Gru => "gru_step",
     };
-    let [items, width] = [batch, hidden].map(|size| size as u32);
+    // Steps are counted by the kernels as well; checked here, they may be cast below.
+    let [items, width, _] = counted([batch, hidden, steps])?;
     // An empty view has no place on the GPU; any other is not read where nothing is seen.
     let seen = if seeing == 1 { &sees } else { &bias };
     for (step, before) in layer.order(steps) {
@@ -92,7 +93,7 @@ pub(super) fn backward(
         Cell::Lstm | Cell::Peephole => "lstm_step_gradient",
         Cell::Gru => "gru_step_gradient",
     };
-    let [items, width] = [batch, hidden].map(|size| size as u32);
+    let [items, width, _] = counted([batch, hidden, steps])?;
     let seen = if seeing == 1 { &sees } else { &weights };
     for (step, before) in layer.order(steps).into_iter().rev() {
         let (at, previous) = (step as u32, number(before));
