@@ -13,7 +13,10 @@ mod links;
 mod machine;
 mod needs;
 mod package;
+mod plots;
 mod process;
+#[cfg(test)]
+mod promises;
 mod python;
 mod registry;
 mod rules;

@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::links::{headings, targets};
 use crate::needs::find_program;
+use crate::plots::with_plots;
 use crate::process::{cargo, scratch_folder, target_folder, watch, workspace};
 use crate::{chore, test};
 
@@ -95,7 +96,7 @@ fn stage(from: &Path, to: &Path) -> Result<()> {
         }
         let place = source.join(as_index(&page));
         fs::create_dir_all(place.parent().context("a page lies nowhere")?)?;
-        fs::write(place, with_index_links(&text))?;
+        fs::write(place, with_plots(&with_index_links(&text)))?;
     }
     let behind = titles.iter().filter(|(page, _)| !listed.contains(page));
     fs::write(source.join("SUMMARY.md"), whole_summary(&summary, behind))?;
