@@ -52,6 +52,9 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
             create.args(["index", "create"]).arg(&index).arg("--encoder").arg(&run);
             let took = time(create.arg("--features").arg(world.join("features-motion")), &folder)?;
             let served = http::measure(&version.program, &python, &index, &world.join("splits/train.jsonl"), &folder)?;
+            if let Some(load) = ["new", "known"].into_iter().find(|load| served[load]["failed"] != 0) {
+                bail!("{}: {} refused some of the questions", version.program.display(), load);
+            }
             if round > 0 {
                 version.create.push(took.wall_s);
                 version.create_cpu.push(took.cpu_s);
