@@ -33,14 +33,15 @@ fn moments(video: usize) -> Vec<IndexedMoment> {
     (0..MOMENTS).map(&mut moment).collect()
 }
 
-/// What is said in every other video.
+/// What is said in every other video, and what is written in two of three.
 fn lines(video: usize) -> Vec<(Track, Line)> {
-    let line = |n: usize| {
+    let line = |track: Track, n: usize| {
         let span = Span::new(2.0 * n as f64, 2.0 * n as f64 + 1.0).unwrap();
-        let text = format!("this is line {n} of film v{video}");
-        (Track::Said, Line { span, text, words: Vec::new(), confidence: 1.0 })
+        let text = format!("this is line {n}, {}, of film v{video}", track.name());
+        (track, Line { span, text, words: Vec::new(), confidence: 1.0 })
     };
-    (0..video % 2 * 25).map(line).collect()
+    let of = |track: Track, count: usize| (0..count).map(move |n| line(track, n));
+    of(Track::Said, video % 2 * 25).chain(of(Track::Written, video % 3 * 10)).collect()
 }
 
 fn entry(video: usize) -> VideoEntry {

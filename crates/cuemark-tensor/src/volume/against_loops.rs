@@ -17,6 +17,10 @@ fn cases() -> Vec<(Window, [usize; 3])> {
         (each([3, 3, 3], [1, 1, 1], [1, 1, 1]), [4, 5, 300]),
         (each([2, 2, 2], [2, 2, 2], [0, 1, 1]), [2, 7, 7]),
         (Window::square(5, 2, 2), [1, 9, 10]),
+        // Large enough for fewer products: tiles that reach beyond the picture, times that reach beyond the film.
+        (Window::same([3, 3, 3], [1, 1, 1]), [4, 14, 15]),
+        (Window::square(3, 1, 1), [1, 29, 30]),
+        (each([2, 3, 3], [1, 1, 1], [1, 0, 2]), [3, 19, 18]),
         (Window::POINT, [2, 3, 100]),
     ]
 }
@@ -81,7 +85,7 @@ fn assert_close(ours: &Tensor, loops: &[f32], what: &str) {
 fn a_convolution_is_the_sum_over_its_window() {
     let mut rng = Rng::new(6);
     for (window, input) in cases() {
-        for (batch, c_in, c_out) in [(2, 3, 5), (1, 40, 7)] {
+        for (batch, c_in, c_out) in [(2, 3, 5), (1, 40, 7), (2, 32, 33)] {
             let [t, h, w] = input;
             let (x, x_tensor) = random(&mut rng, &[batch, t, h, w, c_in]);
             let [kt, kh, kw] = window.kernel;

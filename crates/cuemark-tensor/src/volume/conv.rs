@@ -1,9 +1,12 @@
 //! A convolution over volumes, with its bias and activation.
 
+use std::sync::{Arc, OnceLock};
+
 use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor, bail};
 use rayon::prelude::*;
 
 use super::window::Placed;
+use super::winograd::{self, Quick};
 use super::{Activation, Window, lines};
 use crate::map::numbers;
 use crate::matrix::{Into, Matrix, Threads, product_into};
@@ -26,16 +29,18 @@ pub struct VolumeConv {
 enum Order {
     /// `[times, height, width, c_in, c_out]`: one product per row of the kernel, on the input as it is.
     Rows,
-    /// `[width, times, height, c_in, c_out]`: one product in all, on lines that are gathered; for inputs of few channels.
+    /// `[width, times, height, c_in, c_out]`: one product for some lines, on a copy of what they read; for inputs of few channels.
     Columns,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Conv {
     pub(super) window: Window,
     pub(super) activation: Activation,
     c_in: usize,
     order: Order,
+    /// The weights as [`winograd`] wants them, made for the first input on which that pays.
+    turned: Arc<OnceLock<Vec<f32>>>,
 }
 
 impl VolumeConv {
@@ -63,7 +68,8 @@ impl VolumeConv {
             let rows = weight.dim(0)?;
             weight = weight.pad_with_zeros(0, 0, rows.next_multiple_of(4) - rows)?;
         }
-        Ok(Self { weight, bias: bias.contiguous()?.detach(), op: Conv { window, activation, c_in, order } })
+        let op = Conv { window, activation, c_in, order, turned: Arc::default() };
+        Ok(Self { weight, bias: bias.contiguous()?.detach(), op })
     }
 
     /// # Shapes
@@ -119,6 +125,12 @@ impl CustomOp3 for Conv {
         } else {
             let items = y.chunks_mut((placed.outputs() * c_out).max(1)).zip(x.chunks((placed.inputs() * c_in).max(1)));
             match self.order {
+                Order::Rows if winograd::pays(&placed) => {
+                    let weights =
+                        self.turned.get_or_init(|| winograd::turned_weights(work.weights, self.window.kernel[0]));
+                    let quick = Quick { placed, c_in, c_out, weights, bias, range: work.range };
+                    items.for_each(|(y, x)| quick.convolve(x, y));
+                }
                 Order::Rows => items.for_each(|(y, x)| work.rows(x, y)),
                 Order::Columns => items.for_each(|(y, x)| work.columns(x, y)),
             }
@@ -200,33 +212,54 @@ impl Work<'_> {
         });
     }
 
-    /// One product per output line, on a copy of what all its windows read: `[width, times, height, c_in]`.
+    /// One product for some output lines, on a copy of what all their windows read: `[lines, width, times, height, c_in]`.
     fn columns(&self, x: &[f32], y: &mut [f32]) {
         let &Self { placed, c_in, c_out, .. } = self;
         let ([kernel_t, kernel_h, kernel_w], stride_w) = (placed.window.kernel, placed.window.stride[2]);
-        let (wide, width, left) = (placed.padded(2), placed.output[2], placed.before[2]);
+        let (width, column) = (placed.output[2], kernel_t * kernel_h * c_in);
+        // Whole steps from line to line, so that one product runs over all of them: it copies the weights into an order of its own,
+        // which a single line would not be worth. The few rows between two lines are thrown away.
+        let steps = placed.padded(2).div_ceil(stride_w);
+        let at_once = BLOCK_ROWS.div_ceil(steps).min(placed.output[1]);
+        y.par_chunks_mut(placed.output[1] * width * c_out).enumerate().for_each(|(time, y)| {
+            let blocks = y.par_chunks_mut(at_once * width * c_out).enumerate();
+            blocks.for_each_init(<(Vec<f32>, Vec<f32>)>::default, |(lines, product), (block, y)| {
+                let count = y.len() / (width * c_out);
+                lines.clear();
+                lines.resize(count * steps * stride_w * column, 0.0);
+                for (line, to) in lines.chunks_exact_mut(steps * stride_w * column).enumerate() {
+                    self.gather(x, (time, block * at_once + line), to);
+                }
+                let rows = (count - 1) * steps + width;
+                product.resize(rows * c_out, 0.0);
+                let left = Matrix::new(lines, rows, kernel_w * column, stride_w * column, 1);
+                let right = Matrix::new(self.weights, kernel_w * column, c_out, c_out, 1);
+                product_into(left, right, product, c_out, Into::Replace, Threads::One);
+                for (y, product) in y.chunks_exact_mut(width * c_out).zip(product.chunks(steps * c_out)) {
+                    lines::finish(&product[..width * c_out], self.bias, self.range, y);
+                }
+            });
+        });
+    }
+
+    /// What the windows of one output line read: `[width, times, height, c_in]`.
+    fn gather(&self, x: &[f32], (time, height): (usize, usize), to: &mut [f32]) {
+        let &Self { placed, c_in, .. } = self;
+        let [kernel_t, kernel_h, _] = placed.window.kernel;
         let [_, in_height, in_width] = placed.input;
         let column = kernel_t * kernel_h * c_in;
-        y.par_chunks_mut(width * c_out).enumerate().for_each_init(Vec::new, |lines, (line, y)| {
-            let (time, height) = (line / placed.output[1], line % placed.output[1]);
-            lines.clear();
-            lines.resize(wide * column, 0.0);
-            for place_t in 0..kernel_t {
-                for place_h in 0..kernel_h {
-                    let (Some(t), Some(h)) = (placed.at(0, time, place_t), placed.at(1, height, place_h)) else {
-                        continue;
-                    };
-                    let from = &x[(t * in_height + h) * in_width * c_in..][..in_width * c_in];
-                    let first = left * column + (place_t * kernel_h + place_h) * c_in;
-                    for (to, from) in lines[first..].chunks_mut(column).zip(from.chunks_exact(c_in)) {
-                        to[..c_in].copy_from_slice(from);
-                    }
+        for place_t in 0..kernel_t {
+            for place_h in 0..kernel_h {
+                let (Some(t), Some(h)) = (placed.at(0, time, place_t), placed.at(1, height, place_h)) else { continue };
+                let from = &x[(t * in_height + h) * in_width * c_in..][..in_width * c_in];
+                let first = placed.before[2] * column + (place_t * kernel_h + place_h) * c_in;
+                let places = to[first..].chunks_mut(column);
+                match c_in {
+                    // Pixels: a length that the compiler knows is copied without a call.
+                    3 => places.zip(from.as_chunks::<3>().0).for_each(|(to, from)| to[..3].copy_from_slice(from)),
+                    _ => places.zip(from.chunks_exact(c_in)).for_each(|(to, from)| to[..c_in].copy_from_slice(from)),
                 }
             }
-            let left = Matrix::new(lines, width, kernel_w * column, stride_w * column, 1);
-            let right = Matrix::new(self.weights, kernel_w * column, c_out, c_out, 1);
-            product_into(left, right, y, c_out, Into::Replace, Threads::One);
-            lines::finish_here(y, self.bias, self.range);
-        });
+        }
     }
 }
