@@ -17,5 +17,5 @@ pub mod published;
 pub mod report;
 
 pub use error::{BenchError, Result};
-pub use on_world::{OnWorld, on_world};
+pub use on_world::{OnWorld, on_full_world, on_world};
 pub use published::{Figure, Key, Paper, Published, Unit};

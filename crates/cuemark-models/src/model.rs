@@ -210,6 +210,10 @@ impl Grid {
 /// overlap as their clips do.
 pub fn suppress(ranked: &[Proposal], threshold: f64, limit: usize, grid: Option<Grid>) -> Vec<Proposal> {
     let overlap = |a: NormSpan, b: NormSpan| grid.map_or_else(|| a.iou_hull(b), |grid| grid.iou(a, b));
+    // Nothing overlaps by more than wholly: there is nothing to compare.
+    if threshold >= 1.0 {
+        return ranked.iter().take(limit).copied().collect();
+    }
     let mut kept: Vec<Proposal> = Vec::new();
     for proposal in ranked {
         if kept.len() == limit {

@@ -98,6 +98,11 @@ impl Found {
         Some(of_rated_clips(&scores, self.clip_seconds, rated, (seconds / rated) as usize))
     }
 
+    /// Whether a moment of that video and score, or one that is worse, could still be listed.
+    pub(crate) fn has_room(&self, video: &VideoId, score: f32) -> bool {
+        self.own.as_ref() == Some(video) || self.moments.has_room(score)
+    }
+
     pub(crate) fn add(&mut self, moment: FoundMoment) {
         if self.own.as_ref() == Some(&moment.video) {
             self.of_own.add(moment.clone(), moment.score);
@@ -141,14 +146,24 @@ fn of_rated_clips(scores: &[f64], own: f64, rated: f64, count: usize) -> Vec<f64
 struct Best<T> {
     limit: usize,
     held: Vec<(T, f32)>,
+    /// The score of the last that can stay, once there were so many.
+    floor: Option<f32>,
 }
 
 impl<T> Best<T> {
     fn new(limit: usize) -> Self {
-        Self { limit: limit.max(1), held: Vec::new() }
+        Self { limit: limit.max(1), held: Vec::new(), floor: None }
+    }
+
+    /// Whether something of that score could stay. Of equals the first stays, so one that is as good as the last is too late.
+    fn has_room(&self, score: f32) -> bool {
+        self.floor.is_none_or(|floor| score.total_cmp(&floor).is_gt())
     }
 
     fn add(&mut self, item: T, score: f32) {
+        if !self.has_room(score) {
+            return;
+        }
         // Cut only now and then: sorting at every call would cost more than it saves.
         if self.held.len() >= self.limit.saturating_mul(2) {
             self.cut();
@@ -163,6 +178,7 @@ impl<T> Best<T> {
     fn cut(&mut self) {
         self.held.sort_by(|a, b| b.1.total_cmp(&a.1));
         self.held.truncate(self.limit);
+        self.floor = self.held.get(self.limit - 1).map(|(_, score)| *score);
     }
 
     fn into_ranked(mut self) -> Vec<T> {

@@ -11,8 +11,11 @@ use crate::{Result, Trained};
 /// The most candidates that are kept for each query and each video: the most relevant ones.
 const KEPT: usize = 100;
 
-/// Queries that are compared with all videos at once.
-const QUERIES_AT_ONCE: usize = 64;
+/// Queries that are compared with all videos at once: enough that putting the videos' codes together is not what takes the time.
+const QUERIES_AT_ONCE: usize = 512;
+
+/// Videos that are encoded at once.
+const VIDEOS_AT_ONCE: usize = 64;
 
 /// Who may be drawn against whom, with the relevance that a model saw.
 pub(crate) struct Candidates {
@@ -28,6 +31,8 @@ struct Ranked {
     list: Vec<(usize, f64)>,
     /// Mean relevance of the positives.
     positive: f64,
+    /// The relevance of the last that can stay, once there were so many.
+    floor: Option<f64>,
 }
 
 /// A batch with what was drawn for it.
@@ -46,7 +51,7 @@ impl Candidates {
             unreachable!("only models that search a corpus ask for negatives")
         };
         // Once for all queries: videos are what is dear to encode.
-        let coded = trained.encode(corpus, &examples.videos, &batches.footage, QUERIES_AT_ONCE)?;
+        let coded = trained.encode(corpus, &examples.videos, &batches.footage, VIDEOS_AT_ONCE)?;
         let codes: Vec<_> = coded.iter().map(|(code, _)| code).collect();
         let mut videos: Vec<Ranked> = Vec::with_capacity(examples.list.len());
         let mut queries: Vec<Ranked> = examples.videos.iter().map(|_| Ranked::default()).collect();
@@ -64,20 +69,34 @@ impl Candidates {
             };
             for ((position, example), scores) in chunk.iter().zip(list).zip(scores) {
                 let own = f64::from(scores[example.video]);
-                let mut of_query = Ranked { list: Vec::new(), positive: own };
+                let mut of_query = Ranked { positive: own, ..Ranked::default() };
                 queries[example.video].positive += own / examples.of_video[example.video].len() as f64;
                 for (video, relevance) in scores.iter().enumerate().filter(|(video, _)| *video != example.video) {
+                    let relevance = f64::from(*relevance);
+                    let of_video = &mut queries[video];
+                    let (asks, answers) = (of_query.has_room(relevance), of_video.has_room(relevance));
+                    // First what costs nothing: of all pairs of a large split few are among the most relevant.
+                    if !asks && !answers {
+                        continue;
+                    }
                     // A video that shows what the query says is no negative, whoever it was written for: pushing it away
                     // would unlearn what the positives teach.
                     let is_near = batches.nearness.as_ref().is_some_and(|near| {
                         f64::from(near.between(&example.query, &examples.videos[video])) > settings.threshold
                     });
-                    if !is_near {
-                        of_query.list.push((video, f64::from(*relevance)));
-                        queries[video].push(*position, f64::from(*relevance));
+                    if is_near {
+                        continue;
+                    }
+                    if asks {
+                        of_query.push(video, relevance);
+                    }
+                    if answers {
+                        of_video.push(*position, relevance);
                     }
                 }
                 of_query.cut();
+                // One stays for every query of the split: room for those that were cut would be most of its memory.
+                of_query.list.shrink_to_fit();
                 videos.push(of_query);
             }
         }
@@ -123,6 +142,11 @@ impl Drawn {
 }
 
 impl Ranked {
+    /// Whether a candidate that comes now could stay. Positions only rise, so one that is as relevant as the last is too late.
+    fn has_room(&self, relevance: f64) -> bool {
+        self.floor.is_none_or(|floor| relevance.total_cmp(&floor).is_gt())
+    }
+
     /// Adds a candidate, now and then dropping those that cannot stay, so that memory is bounded.
     fn push(&mut self, position: usize, relevance: f64) {
         self.list.push((position, relevance));
@@ -136,6 +160,7 @@ impl Ranked {
         // Ties by position, so that the same seed draws the same negatives.
         self.list.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         self.list.truncate(KEPT);
+        self.floor = self.list.get(KEPT - 1).map(|(_, relevance)| *relevance);
     }
 
     fn draw(&self, sampling: &cuemark_models::Sampling, count: usize, rng: &mut Rng) -> Vec<usize> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cuemark_core::{Predictions, Progress, Split, Truth, VideoId};
 use cuemark_features::{Durations, FeatureVariant};
-use cuemark_models::{Batch, Code, Corpus, Proposal, VideoAnswer, suppress};
+use cuemark_models::{Batch, Code, Corpus, Proposal, suppress};
 use cuemark_tensor::{Pass, on_threads};
 use cuemark_text::Vocabulary;
 use serde::{Deserialize, Serialize};
@@ -104,6 +104,25 @@ impl Asked<'_> {
     fn examples(&self, vocabulary: &Vocabulary) -> Result<Examples> {
         Examples::asking(self.split, self.reader, vocabulary, |truth| self.videos(truth))
     }
+}
+
+/// Pairs of a query and a video that one search answers, at the most: what it finds is held in memory until it is through.
+const SEARCHED_AT_ONCE: usize = 32_768;
+
+/// The examples of each query, gathered where consecutive queries search the same videos in the same order: a corpus model then puts
+/// the videos' codes together once for all of them.
+fn asked_together(list: &[Example]) -> Vec<Vec<&[Example]>> {
+    let mut groups: Vec<Vec<&[Example]>> = Vec::new();
+    for examples in list.chunk_by(|a, b| a.truth == b.truth) {
+        let same = |other: &[Example]| other.iter().map(|one| one.video).eq(examples.iter().map(|one| one.video));
+        match groups.last_mut() {
+            Some(group) if (group.len() + 1) * examples.len() <= SEARCHED_AT_ONCE && same(group[0]) => {
+                group.push(examples);
+            }
+            _ => groups.push(vec![examples]),
+        }
+    }
+    groups
 }
 
 /// One stretch of one video that one query is asked of.
@@ -206,38 +225,44 @@ impl Trained {
         Ok(())
     }
 
-    /// Every query against all videos at once.
+    /// Every query against all videos at once; queries that search the same videos are asked together.
     fn search(&self, corpus: &dyn Corpus, asked: &Asked, ranked: &mut [Found], progress: &Progress) -> Result<()> {
         let Asked { split, footage, options, first, .. } = *asked;
         let every = asked.examples(&self.vocabulary)?;
         self.prepare_text(&every, progress)?;
         let codes = self.encode(corpus, &every.videos, footage, options.batch)?;
         progress.announce(every.list.len());
-        let mut next = 0;
-        while next < every.list.len() {
-            let truth = every.list[next].truth;
-            let of_truth: Vec<&Example> =
-                every.list[next..].iter().take_while(|example| example.truth == truth).collect();
-            next += of_truth.len();
-            let queries = self.ready_queries(&query_batch(&of_truth[..1], vec![0])?, &Pass::answering())?;
-            let videos: Vec<&(Code, Arc<Clips>)> = of_truth.iter().map(|example| &codes[example.video]).collect();
-            let codes: Vec<&Code> = videos.iter().map(|(code, _)| code).collect();
+        for together in asked_together(&every.list) {
+            let of_first = together.first().copied().unwrap_or_default();
+            let list: Vec<&Example> = together.iter().filter_map(|examples| examples.first()).collect();
+            let queries = self.ready_queries(&query_batch(&list, (0..list.len()).collect())?, &Pass::answering())?;
+            let searched: Vec<&Code> = of_first.iter().map(|example| &codes[example.video].0).collect();
             let answers = match first {
                 Some(first) => {
-                    let scores = first.videos(&split.queries[truth])?.iter().map(|(_, score)| *score).collect();
-                    corpus.search_after(&queries, &codes, &[scores])?
+                    let scores = |example: &&Example| -> Result<Vec<f32>> {
+                        let videos = first.videos(&split.queries[example.truth])?;
+                        Ok(videos.iter().map(|(_, score)| *score).collect())
+                    };
+                    let scores = list.iter().map(scores).collect::<Result<Vec<_>>>()?;
+                    corpus.search_after(&queries, &searched, &scores)?
                 }
-                None => corpus.search(&queries, &codes)?,
+                None => corpus.search(&queries, &searched)?,
             };
-            let answers: Vec<VideoAnswer> = answers.into_iter().next().unwrap_or_default();
-            for ((example, (_, clips)), answer) in of_truth.iter().zip(videos).zip(answers) {
-                let video = &every.videos[example.video];
-                ranked[truth].see_video(video, answer.video_score);
-                for proposal in self.kept(&answer.moments, options) {
-                    ranked[truth].add(FoundMoment::new(video, clips, proposal));
+            for (example, answers) in list.iter().zip(answers) {
+                let found = &mut ranked[example.truth];
+                for (place, answer) in of_first.iter().zip(answers) {
+                    let (video, clips) = (&every.videos[place.video], &codes[place.video].1);
+                    found.see_video(video, answer.video_score);
+                    // Of thousands of videos most have no moment that could still be listed.
+                    if answer.moments.first().is_none_or(|best| !found.has_room(video, best.score)) {
+                        continue;
+                    }
+                    for proposal in self.kept(&answer.moments, options) {
+                        found.add(FoundMoment::new(video, clips, proposal));
+                    }
                 }
             }
-            progress.advance(of_truth.len())?;
+            progress.advance(together.iter().map(|examples| examples.len()).sum())?;
         }
         Ok(())
     }

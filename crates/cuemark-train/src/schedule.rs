@@ -73,6 +73,9 @@ fn three() -> usize {
     3
 }
 
+/// Steps that a warm-up lasts at least, if it has so many.
+const LEAST_WARM_UP: f64 = 200.0;
+
 /// How far a stage has come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Place {
@@ -108,6 +111,15 @@ impl Schedule {
             Self::Linear { warm_up } => warmed(at, *warm_up, |left| left),
             Self::Cosine { warm_up } => warmed(at, *warm_up, |left| 0.5 - 0.5 * (std::f64::consts::PI * left).cos()),
         }
+    }
+
+    /// As [`Schedule::factor`] where the clock may have come further than the steps that were `made`: the first steps on a GPU take
+    /// seconds, and a warm-up that they used up would be none. So it lasts a number of steps, whatever the clock says.
+    pub(crate) fn factor_by_clock(&self, at: Place, made: usize) -> f64 {
+        let factor = self.factor(at);
+        let (Self::Linear { warm_up } | Self::Cosine { warm_up }) = self else { return factor };
+        let steps = (warm_up.clamp(0.0, 1.0) * at.total as f64).min(LEAST_WARM_UP);
+        factor.min((made as f64 + 1.0) / steps.max(1.0))
     }
 
     /// Whether `stale` evaluations in a row make the rate fall.
@@ -164,6 +176,21 @@ mod tests {
         assert_eq!(factor(&cosine, 0), 1.0);
         assert!((factor(&cosine, 50) - 0.5).abs() < 1e-12);
         assert!(factor(&cosine, 99) < 0.001);
+    }
+
+    /// One step took a tenth of the time: by the clock the warm-up is over, by steps it has just begun.
+    #[test]
+    fn a_slow_first_step_does_not_end_the_warm_up() {
+        let at = |step| Place { step, per_epoch: 100, total: 10_000, plateaus: 0 };
+        let schedule = Schedule::Cosine { warm_up: 0.05 };
+        assert!(schedule.factor(at(1_000)) > 0.9);
+        assert_eq!(schedule.factor_by_clock(at(1_000), 1), 0.01);
+        assert_eq!(schedule.factor_by_clock(at(1_000), 300), schedule.factor(at(1_000)));
+        // Where the clock keeps to the steps nothing changes, and a schedule without a warm-up never has one.
+        (0..2_000)
+            .step_by(50)
+            .for_each(|step| assert_eq!(schedule.factor_by_clock(at(step), step), schedule.factor(at(step))));
+        assert_eq!(Schedule::Cosine { warm_up: 0.0 }.factor_by_clock(at(0), 0), 1.0);
     }
 
     /// Half-way up from 0.1 to 1 is 0.55; four times the warm-up halves the rate.

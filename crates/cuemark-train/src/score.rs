@@ -1,6 +1,6 @@
 //! Judging weights on the way: the validation split is answered and scored as anybody's predictions would be.
 
-use cuemark_core::{Predictions, Progress, Split, Task};
+use cuemark_core::{Predictions, Progress, Rng, Split, Task, Truth};
 use cuemark_features::FeatureVariant;
 use cuemark_metrics::{MetricName, Overrides, Plan, evaluate};
 use cuemark_models::Input;
@@ -43,6 +43,10 @@ impl Judge {
         } else {
             Among::Own
         };
+        let val = match run.eval.queries {
+            Some(count) => Split { queries: drawn(val.queries, count, run.train.seed), ..val },
+            None => val,
+        };
         let (answers, batch) = (run.eval.answers, run.eval.batch);
         let options = PredictOptions { answers, batch, among, window: None, variant: FeatureVariant::Seen };
         Ok(Self { val, footage, reader, metrics, options })
@@ -65,5 +69,35 @@ impl Judge {
         let metrics: IndexMap<String, f64> = named.collect();
         let score = metrics.values().sum::<f64>() / metrics.len().max(1) as f64;
         Ok(Scored { predictions, metrics, score })
+    }
+}
+
+/// `count` of the queries, in their order. Which ones hangs on the seed alone, so that all evaluations of a run ask the same.
+fn drawn(queries: Vec<Truth>, count: usize, seed: u64) -> Vec<Truth> {
+    let mut places: Vec<usize> = (0..queries.len()).collect();
+    Rng::stream(seed, "validation queries").shuffle(&mut places);
+    places.truncate(count);
+    places.sort_unstable();
+    let mut places = places.into_iter().peekable();
+    let is_drawn = |(place, _): &(usize, Truth)| places.next_if_eq(place).is_some();
+    queries.into_iter().enumerate().filter(is_drawn).map(|(_, truth)| truth).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use cuemark_core::{Query, QueryId};
+
+    use super::*;
+
+    #[test]
+    fn a_part_of_the_queries_is_drawn_by_the_seed_and_keeps_its_order() {
+        let of = |count: usize, seed: u64| -> Vec<usize> {
+            let query = |number: usize| Query { id: QueryId::new(number.to_string()), text: "x".to_owned() };
+            let queries = (0..50).map(|number| Truth::bare(query(number))).collect();
+            drawn(queries, count, seed).iter().map(|truth| truth.query.id.to_string().parse().unwrap()).collect()
+        };
+        assert_eq!(of(8, 1).len(), 8);
+        assert!(of(8, 1).is_sorted() && of(8, 1) == of(8, 1) && of(8, 1) != of(8, 2));
+        assert_eq!(of(99, 1), (0..50).collect::<Vec<_>>());
     }
 }

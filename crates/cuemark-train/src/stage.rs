@@ -123,7 +123,7 @@ impl Stage {
             let loss = self.step(session, epoch, &batch)?;
             session.clock.stepping += began.elapsed();
             let step = session.state.stage_step;
-            if let Some(average) = self.average.as_mut().filter(|_| step.is_multiple_of(per_epoch)) {
+            if let Some(average) = self.average.as_mut().filter(|average| average.is_due(step, per_epoch)) {
                 average.update(&session.trained.params)?;
             }
             if step.is_multiple_of(log_every) || step == self.total {
@@ -225,7 +225,7 @@ impl Stage {
         let by_time = ((1.0 - self.time_left(state)).clamp(0.0, 1.0) * self.total as f64) as usize;
         let step = state.stage_step.max(by_time);
         let place = Place { step, per_epoch: self.per_epoch, total: self.total, plateaus: state.plateaus };
-        self.config.rate * self.config.schedule.factor(place)
+        self.config.rate * self.config.schedule.factor_by_clock(place, state.stage_step)
     }
 
     fn log_loss(&self, session: &mut Session) -> Result<()> {

@@ -88,8 +88,15 @@ pub fn best_pairs(
 ) -> Vec<BoundaryPair> {
     let pair = |(start, end)| BoundaryPair { start, end, score: score(start, end) };
     let mut pairs: Vec<BoundaryPair> = limits.pairs(clips).map(pair).collect();
-    pairs.sort_by(|a, b| b.score.total_cmp(&a.score));
-    pairs.truncate(keep);
+    // Pairs come by start, then end: so compared, ties keep their order whichever way they are sorted.
+    let in_order =
+        |a: &BoundaryPair, b: &BoundaryPair| b.score.total_cmp(&a.score).then((a.start, a.end).cmp(&(b.start, b.end)));
+    // A search over thousands of videos keeps a part of each: what is not kept need not be sorted.
+    if pairs.len() > keep {
+        pairs.select_nth_unstable_by(keep, in_order);
+        pairs.truncate(keep);
+    }
+    pairs.sort_unstable_by(in_order);
     pairs
 }
 

@@ -2,7 +2,8 @@
 //! Liu et al., "Attentive Moment Retrieval in Videos", SIGIR 2018.
 //!
 //! Follows the published code where it and the paper differ: tanh and softmax in the attention, full vectors beside the outer
-//! product. Windows, sentences and training pairs are CTRL's, with the same deviations.
+//! product. Windows, sentences and training pairs are CTRL's, with the same deviations. `outer_scale` and `embedding_spread` are not
+//! published: they are there to find out why the published form stays behind CTRL on the world.
 
 use candle_core::{D, Tensor};
 use candle_nn::{Module, VarBuilder};
@@ -59,6 +60,10 @@ pub struct AcrnConfig {
     pub hidden: usize,
     /// Neighbouring values that are averaged before the outer product. Default: 16
     pub pool: usize,
+    /// What the outer product is multiplied with: of unit vectors it is some hundred times smaller than what stands beside it. Default: 1
+    pub outer_scale: f64,
+    /// Standard deviation of the first weights of the two embeddings; 1 drives both tanh of the attention to their ends. Default: 1
+    pub embedding_spread: f64,
     /// Width of the layer before the scores. Default: 1000
     pub middle: usize,
     /// Weight of the offsets. Default: 0.01
@@ -70,7 +75,17 @@ pub struct AcrnConfig {
 impl Default for AcrnConfig {
     fn default() -> Self {
         let windows = WindowRules::default();
-        Self { windows, hidden: 1024, pool: 16, middle: 1000, offset_weight: 0.01, nms: 0.45 }
+        let (outer_scale, embedding_spread) = (1.0, 1.0);
+        Self {
+            windows,
+            hidden: 1024,
+            pool: 16,
+            outer_scale,
+            embedding_spread,
+            middle: 1000,
+            offset_weight: 0.01,
+            nms: 0.45,
+        }
     }
 }
 
@@ -98,12 +113,12 @@ impl Acrn {
     /// # Errors
     /// When a parameter is missing or misshaped.
     pub fn new(config: &AcrnConfig, given: &Given, vb: VarBuilder) -> Result<Self> {
-        let AcrnConfig { hidden, middle, pool, .. } = *config;
+        let AcrnConfig { hidden, middle, pool, embedding_spread, .. } = *config;
         let groups = hidden.div_ceil(pool.max(1));
         let layers = vb.pp("vs_multilayer_lt");
         Ok(Self {
-            window: normal_linear(given.visual, hidden, 1.0, &vb.pp("v2s_lt"))?,
-            sentence: normal_linear(given.words, hidden, 1.0, &vb.pp("s2s_lt"))?,
+            window: normal_linear(given.visual, hidden, embedding_spread, &vb.pp("v2s_lt"))?,
+            sentence: normal_linear(given.words, hidden, embedding_spread, &vb.pp("s2s_lt"))?,
             first: normal_linear(2 * hidden + groups * groups, middle, 0.01, &layers.pp("layer1"))?,
             second: normal_linear(middle, 3, 0.01, &layers.pp("layer2"))?,
             config: config.clone(),
@@ -137,7 +152,10 @@ impl Acrn {
         // [sentences, windows, rows, columns]: the row comes from the window.
         let rows = rows.unsqueeze(0)?.unsqueeze(3)?;
         let columns = columns.unsqueeze(1)?.unsqueeze(2)?;
-        let outer = rows.broadcast_mul(&columns)?.flatten_from(2)?;
+        let mut outer = rows.broadcast_mul(&columns)?.flatten_from(2)?;
+        if self.config.outer_scale != 1.0 {
+            outer = (outer * self.config.outer_scale)?;
+        }
         let hidden = self.config.hidden;
         let alone = |part: Tensor| part.broadcast_as((asked, count, hidden));
         let fused = Tensor::cat(&[alone(windows.unsqueeze(0)?)?, alone(sentences.unsqueeze(1)?)?, outer], 2)?;

@@ -22,6 +22,7 @@ impl RunFile {
         positive("eval.every", self.eval.every)?;
         positive("data.word_width", self.data.word_width as f64)?;
         positive("eval.batch", self.eval.batch as f64)?;
+        positive("eval.queries", self.eval.queries.unwrap_or(1) as f64)?;
         positive("train.minutes", self.train.minutes.unwrap_or(1.0))?;
         for stage in &self.train.stages {
             positive("train.epochs", stage.epochs as f64)?;
@@ -39,7 +40,8 @@ impl RunFile {
             if let [(one, _), (other, _), ..] = said[..] {
                 return Err(fault(path, &format!("`{one}` and `{other}` cannot both hold")));
             }
-            if let Some(Averaging { decay }) = stage.average.filter(|average| !(0.0..1.0).contains(&average.decay)) {
+            if let Some(Averaging { decay, .. }) = stage.average.filter(|average| !(0.0..1.0).contains(&average.decay))
+            {
                 return Err(fault(path, &format!("`train.average.decay` is {decay}, expected 0 to 1")));
             }
             if !(0.0..1.0).contains(&stage.momentum) {

@@ -223,6 +223,10 @@ pub struct EvalConfig {
     /// Evaluations without anything better after which the stage ends; left out: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patience: Option<usize>,
+    /// Queries of the validation split that are asked, drawn by the seed, where asking all would take longer than training; left out:
+    /// all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queries: Option<usize>,
     /// Answers kept per query. Default: 10
     pub answers: usize,
     /// Pairs per step of an evaluation. Default: 64
@@ -253,7 +257,14 @@ fn eps() -> f64 {
 
 impl Default for EvalConfig {
     fn default() -> Self {
-        Self { metric: Metrics::One("R@1,IoU=0.5".to_owned()), every: 1.0, patience: None, answers: 10, batch: 64 }
+        Self {
+            metric: Metrics::One("R@1,IoU=0.5".to_owned()),
+            every: 1.0,
+            patience: None,
+            queries: None,
+            answers: 10,
+            batch: 64,
+        }
     }
 }
 

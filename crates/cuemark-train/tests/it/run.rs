@@ -134,6 +134,8 @@ fn a_run_that_is_stopped_anywhere_and_resumed_is_the_run_that_was_not() {
         [("train.rate", "1e-12"), ("train.epochs", "9"), ("eval.patience", "3"), ("train.schedule", plateau)];
     assert_resumes(&scene, "still", &[]);
     assert_resumes(&scene, "drawing", &[("model", CNM)]);
+    // An average that moves between checkpoints, judged on some of the queries.
+    assert_resumes(&scene, "averaged", &[("train.average", "{ decay = 0.9, every = 2 }"), ("eval.queries", "3")]);
     let steps = assert_resumes(&scene, "impatient", &impatient);
     assert!(steps < assert_resumes(&scene, "patient", &impatient[..2]), "{steps}");
 }
@@ -262,6 +264,37 @@ fn pools_are_searched_pair_by_pair_when_a_model_cannot_do_better() {
     }
 }
 
+/// Queries that search the same videos are asked together, four of them here and a fifth of others; each is answered as it is alone.
+#[test]
+fn a_query_is_answered_the_same_whoever_is_asked_with_it() {
+    let scene = Scene::new();
+    let searching = [("train.epochs", "1"), ("model", XML)];
+    scene.train(&scene.run(&searching).unwrap(), "run").unwrap();
+    let trained = Trained::open(&RunFolder::new(scene.path("run")), &Device::Cpu).unwrap();
+    let mut split = trained.run.data.split("train").unwrap();
+    let pool: Vec<_> = split.videos.iter().map(|video| video.id.clone()).collect();
+    split.queries.truncate(5);
+    split.queries.iter_mut().for_each(|truth| truth.pool = Some(pool.clone()));
+    split.queries[2].pool = Some(pool[3..].to_vec());
+    // So few that most videos have nothing to add to them.
+    let options =
+        PredictOptions { answers: 3, batch: 7, among: Among::Pool, window: None, variant: FeatureVariant::Seen };
+    let answers = |queries: Vec<cuemark_core::Truth>| {
+        let asked = cuemark_core::Split { queries, ..split.clone() };
+        trained.predict(&asked, &options, &Progress::new()).unwrap().predictions.tasks.remove(0).queries
+    };
+    let together = answers(split.queries.clone());
+    assert_eq!(together.len(), 5);
+    for (truth, found) in split.queries.iter().zip(together) {
+        let alone = answers(vec![truth.clone()]).remove(0);
+        assert_eq!((found.ranked.len(), alone.ranked.len()), (3, 3));
+        for (found, alone) in found.ranked.iter().zip(&alone.ranked) {
+            assert_eq!((&found.video, found.span), (&alone.video, alone.span));
+            assert!((found.score.unwrap() - alone.score.unwrap()).abs() <= 1e-5 * alone.score.unwrap().abs());
+        }
+    }
+}
+
 #[test]
 fn what_is_wrong_is_named() {
     let scene = Scene::new();
@@ -361,6 +394,8 @@ fn stopping_is_asked_for_from_outside() {
     assert!(seen.remark.starts_with("loss "), "{seen:?}");
     assert!(progress.heard()[0].contains(" parameters, "));
 }
+
+const XML: &str = "{ name = 'xml', clips = 40, words = 24, hidden = 16, heads = 2, pairs = { min = 0, max = 39 } }";
 
 const CNM: &str =
     "{ name = 'cnm', clips = 16, keep_every = 2, hidden = 16, ffn = 16, clip_layers = 1, word_layers = 1 }";

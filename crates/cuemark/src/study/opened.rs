@@ -11,6 +11,7 @@ use cuemark_bench::report::{Report, ReportOptions, TrustCard, read_runs};
 use cuemark_core::text::thousands;
 use cuemark_core::{Progress, whole_message};
 use cuemark_formats::Overwrite;
+use cuemark_world::WorldOptions;
 
 use super::cell::FillCell;
 use super::run::StudySettings;
@@ -100,9 +101,7 @@ impl Study {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
         file.machine = format!("{cores} cores, {} {}", std::env::consts::OS, std::env::consts::ARCH);
         for (entry, world) in self.matrix.dataset.iter().filter_map(|entry| Some((entry, entry.filmed()?))) {
-            let (videos, bias, seed) = (thousands(world.videos), world.bias, world.seed);
-            let about = format!("built-in world, {videos} videos, bias {bias}, seed {seed}");
-            file.datasets.insert(entry.label(), AboutDataset { about });
+            file.datasets.insert(entry.label(), AboutDataset { about: about_world(&world) });
         }
         file
     }
@@ -186,11 +185,43 @@ fn today() -> String {
     time::OffsetDateTime::now_utc().date().to_string()
 }
 
+/// What kind of world it is: its size, and whatever of it is not as usual.
+fn about_world(world: &WorldOptions) -> String {
+    let usual = WorldOptions::default();
+    let mut about = format!("built-in world, {} videos", thousands(world.videos));
+    if (world.length, world.events) != (usual.length, usual.events) {
+        about += &format!(" of about {} s with {} events", world.length, world.events);
+    }
+    about += &format!(", bias {}", world.bias);
+    let knobs = [
+        ("verb share", world.verb_share, usual.verb_share),
+        ("actor share", world.actor_share, usual.actor_share),
+        ("overlong", world.overlong, usual.overlong),
+        ("vocabulary", world.vocabulary as f64, usual.vocabulary as f64),
+        ("noise", world.noise, usual.noise),
+        ("disagreement", world.disagreement, usual.disagreement),
+    ];
+    for (knob, value, _) in knobs.into_iter().filter(|(_, value, usual)| value != usual) {
+        about += &format!(", {knob} {value}");
+    }
+    about + &format!(", seed {}", world.seed)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_world_is_told_by_its_size_and_what_is_not_as_usual() {
+        assert_eq!(about_world(&WorldOptions::default()), "built-in world, 2,000 videos, bias 0.8, seed 0");
+        let dense = WorldOptions { length: 20.0, events: 8, actor_share: 0.5, seed: 3, ..WorldOptions::default() };
+        let wanted = "built-in world, 2,000 videos of about 20 s with 8 events, bias 0.8, actor share 0.5, seed 3";
+        assert_eq!(about_world(&dense), wanted);
+    }
+
     #[test]
     fn today_is_a_day() {
-        let today = super::today();
+        let today = today();
         assert_eq!(today.len(), 10);
         assert!(today.as_str() > "2026-01-01", "{today}");
     }

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use camino::Utf8PathBuf;
 use clap::Subcommand;
 use cuemark::{ExportModel, ExportedModel, LoadCheckpoint, Progress};
-use cuemark_bench::{leaderboard, on_world};
+use cuemark_bench::{leaderboard, on_full_world, on_world};
 use cuemark_models::check::{Fixture, ParityReport, TensorCheck, check};
 use cuemark_models::registry::{self, Reference};
 use cuemark_models::{FullSize, ModelCard};
@@ -105,8 +105,10 @@ fn show(card: &ModelCard, print: Print) -> anyhow::Result<Outcome> {
     };
     let results = leaderboard::carried()?;
     let world = on_world(&results).remove(card.name);
+    let full_world = on_full_world(&results).remove(card.name);
     let mut told = summary(card)?;
     told["world"] = serde_json::to_value(&world)?;
+    told["full_world"] = serde_json::to_value(&full_world)?;
     told["configurations"] = card.full_sizes.iter().map(size).collect::<anyhow::Result<Vec<_>>>()?.into();
     print.result(&told, || {
         let mut text = format!("{} ({})\n{}\n{}\n", card.title, card.name, card.paper, card.idea);
@@ -115,6 +117,9 @@ fn show(card: &ModelCard, print: Print) -> anyhow::Result<Outcome> {
         }
         if let Some(world) = &world {
             text += &format!("on the built-in world, test-iid: {world}\n");
+        }
+        if let Some(world) = &full_world {
+            text += &format!("on the world of 20,000 films, its best variant, test-iid: {world}\n");
         }
         for (size, told) in card.full_sizes.iter().zip(told["configurations"].as_array().into_iter().flatten()) {
             let millions = told["parameters"].as_f64().unwrap_or(0.0) / 1e6;

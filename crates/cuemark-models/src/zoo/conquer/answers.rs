@@ -1,6 +1,6 @@
 //! Moments of many videos: encoded once, scored for every query.
 
-use candle_core::Tensor;
+use candle_core::{Device, Tensor};
 use cuemark_tensor::Pass;
 
 use super::{Conquer, Forward, Measure, Videos};
@@ -9,6 +9,9 @@ use crate::{Code, Corpus, QueryBatch, Result, VideoAnswer, VideoBatch};
 
 /// Pairs of a query and a video that are read at once.
 pub(super) const CHUNK: usize = 32;
+
+/// The same on a GPU, which has more to do than to start.
+const CHUNK_ON_GPU: usize = 512;
 
 /// Moments that are kept of one video.
 const KEPT: usize = 200;
@@ -45,14 +48,15 @@ impl Conquer {
     ) -> Result<Vec<Vec<VideoAnswer>>> {
         let pass = Pass::answering();
         let (words, mask) = self.queries(&queries.words, &queries.mask, &pass)?;
+        // Once for all queries: a search of many videos would spend its time putting the same codes together.
+        let stacks = videos.chunks(chunk_for(words.device())).map(stacked).collect::<Result<Vec<_>>>()?;
         let mut answers = Vec::with_capacity(queries.ids.len());
         for query in 0..queries.ids.len() {
             let (words, mask) = (words.narrow(0, query, 1)?, mask.narrow(0, query, 1)?);
             let mut logits = Logits::default();
-            for chunk in videos.chunks(CHUNK) {
-                let codes = stacked(chunk)?;
-                let repeated = words.repeat((chunk.len(), 1, 1))?;
-                let pairs = self.forward(&repeated, &mask.repeat((chunk.len(), 1))?, &codes, &pass)?;
+            for codes in &stacks {
+                let count = codes.mask.dim(0)?;
+                let pairs = self.forward(&words.repeat((count, 1, 1))?, &mask.repeat((count, 1))?, codes, &pass)?;
                 logits.extend(&pairs, &codes.mask)?;
             }
             let scores = first.and_then(|first| first.get(query)).map(Vec::as_slice);
@@ -60,6 +64,10 @@ impl Conquer {
         }
         Ok(answers)
     }
+}
+
+fn chunk_for(device: &Device) -> usize {
+    if device.is_cpu() { CHUNK } else { CHUNK_ON_GPU }
 }
 
 /// What one query's pairs gave, video by video.
