@@ -8,7 +8,7 @@ use cuemark_formats::Overwrite;
 use cuemark_media::Stamp;
 use rustc_hash::FxHashMap;
 
-use crate::answer::{Background, Counted, Meant};
+use crate::answer::{Background, Counted, Meant, Moments, Usual};
 use crate::encoder::AbsentEncoder;
 use crate::engine::{self, Settling};
 use crate::manifest::LAYOUT;
@@ -31,6 +31,8 @@ pub struct Index {
     sentences: Mutex<FxHashMap<String, Embedding>>,
     /// What questions score against by chance, and what that was taken from.
     background: Mutex<Option<(Sampled, Arc<Background>)>>,
+    /// What moments have in common, and how many there were then.
+    usual: Mutex<Option<(Moments, Arc<Usual>)>>,
     /// What lines mean, and how many there were then.
     meant: Mutex<Option<(Counted, Arc<Meant>)>>,
     /// Where lines come from that are added.
@@ -101,10 +103,10 @@ impl Index {
     }
 
     fn of(engine: Box<dyn Engine>, encoder: Arc<dyn Encoder>, manifest: Manifest) -> Self {
-        let (sentences, background, meant, sources) =
-            (Mutex::default(), Mutex::default(), Mutex::default(), Vec::new());
+        let (sentences, background, usual) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (meant, sources) = (Mutex::default(), Vec::new());
         let curve = CurrentCurve::of(&engine.url(), &manifest);
-        Self { engine, encoder, manifest, curve, sentences, background, meant, sources }
+        Self { engine, encoder, manifest, curve, sentences, background, usual, meant, sources }
     }
 
     /// Opens an index to look after it: nothing of its encoder is read, so it can be described, verified, compacted and taken
@@ -128,6 +130,10 @@ impl Index {
 
     pub(crate) fn meant_cell(&self) -> &Mutex<Option<(Counted, Arc<Meant>)>> {
         &self.meant
+    }
+
+    pub(crate) fn usual_cell(&self) -> &Mutex<Option<(Moments, Arc<Usual>)>> {
+        &self.usual
     }
 
     pub(crate) fn sources(&self) -> &[Box<dyn Lines>] {

@@ -2,6 +2,9 @@
 
 use crate::Embedding;
 
+/// A best name that stands less above what is usual tells nothing apart.
+const LEAST_HEIGHT: f64 = 0.05;
+
 /// A sample of an index's moments.
 #[derive(Debug, Default)]
 pub(crate) struct Background(Vec<Embedding>);
@@ -39,10 +42,10 @@ impl Spread {
         self.mean
     }
 
-    /// A score as a share of what the best of the background has; 0 where even that has nothing. A question that one name says
-    /// exactly must find just that; one that no name says well may do with less.
-    pub(crate) fn share(&self, score: f32) -> f64 {
-        if self.best > 0.0 { f64::from(score) / self.best } else { 0.0 }
+    /// A score as a share of what the best of the background has, both above `floor`; 0 where even that has nothing. A question that
+    /// one name says exactly must find just that; one that no name says well may do with less.
+    pub(crate) fn share(&self, score: f32, floor: f64) -> f64 {
+        if self.best > 0.0 { (f64::from(score) - floor) / (self.best - floor).max(LEAST_HEIGHT) } else { 0.0 }
     }
 
     /// The z-score of a score: how many deviations it lies above the background's mean.
@@ -60,7 +63,9 @@ mod tests {
         let unit = |numbers: [f32; 2]| Embedding::unit(numbers.to_vec()).unwrap();
         let background = Background::new(vec![unit([0.6, 0.8]), unit([0.0, 1.0])]);
         let spread = background.spread(&unit([1.0, 0.0]));
-        assert!((spread.share(0.3) - 0.5).abs() < 1e-6 && (spread.mean() - 0.3).abs() < 1e-6);
-        assert_eq!(Background::new(Vec::new()).spread(&unit([1.0, 0.0])).share(0.3), 0.0);
+        assert!((spread.share(0.3, 0.0) - 0.5).abs() < 1e-6 && (spread.mean() - 0.3).abs() < 1e-6);
+        assert!((spread.share(0.3, 0.2) - 0.25).abs() < 1e-6 && spread.share(0.1, 0.2) < 0.0);
+        assert!(spread.share(0.6, 0.6).abs() < 1e-6, "nothing stands above the best name");
+        assert_eq!(Background::new(Vec::new()).spread(&unit([1.0, 0.0])).share(0.3, 0.0), 0.0);
     }
 }

@@ -34,6 +34,9 @@ pub struct Calibration {
     /// best scores, less what chance does among many films): chosen on questions that something answers. `None` leaves it to the least probability that a question asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<f64>,
+    /// Whether the cut is a share of heights above what a question scores on anything in the index, not of scores as they are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub above_usual: bool,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde hands out references
@@ -44,7 +47,16 @@ fn is_zero(value: &f64) -> bool {
 impl Default for Calibration {
     /// A guess for encoders without validation queries: even odds at four standard deviations, and never surer than 88 %.
     fn default() -> Self {
-        Self { slope: 2.0, by_score: 0.0, by_size: 0.0, offset: -8.0, answers: 0, highest: Some(5.0), cut: None }
+        Self {
+            slope: 2.0,
+            by_score: 0.0,
+            by_size: 0.0,
+            offset: -8.0,
+            answers: 0,
+            highest: Some(5.0),
+            cut: None,
+            above_usual: false,
+        }
     }
 }
 
@@ -133,6 +145,7 @@ pub fn fit_calibration(judged: &[(f64, bool)]) -> Option<Calibration> {
         answers: judged.len(),
         highest: judged.iter().map(|(z, _)| *z).reduce(f64::max),
         cut: None,
+        above_usual: false,
     })
 }
 

@@ -25,6 +25,7 @@ mod stretch;
 mod syntax;
 mod tracks;
 mod unseen;
+mod usual;
 
 use cuemark_core::{Span, VideoId};
 use rustc_hash::FxHashMap;
@@ -42,6 +43,7 @@ pub use right::RightMoments;
 pub use size::{SizedAnswer, fit_at_sizes};
 use stretch::AsGood;
 pub use unseen::UnseenWord;
+pub(crate) use usual::{Moments, Usual};
 
 use crate::engine::{Effort, Hit, Nearest, rank};
 use crate::{Embedding, Index, Result, SearchError};
@@ -229,6 +231,8 @@ struct Asked<'a> {
     wanted: Embedding,
     unwanted: Vec<Embedding>,
     spread: Spread,
+    /// What a cut holds heights above.
+    floor: f64,
     /// How much higher the best answer stands by chance than where cuts are fitted.
     by_chance: f64,
     /// The curve for as many moments as are searched.
@@ -259,14 +263,15 @@ impl<'a> Asked<'a> {
             }
         }
         let spread = index.background()?.spread(&wanted);
+        let floor = if curve.above_usual { index.usual()?.score(&wanted, &spread) } else { 0.0 };
         let by_chance = by_chance(index, question)?;
         let curve = curve.among(searched(index, question, curve)?);
-        Ok(Self { index, question, wanted, unwanted, spread, by_chance, curve })
+        Ok(Self { index, question, wanted, unwanted, spread, floor, by_chance, curve })
     }
 
     /// How an answer of that score stands: what a cut is held against.
     fn standing(&self, score: f32) -> f64 {
-        self.spread.share(score) - self.by_chance
+        self.spread.share(score, self.floor) - self.by_chance
     }
 
     fn nearest(&self, count: usize, effort: Effort) -> Result<Vec<Hit>> {

@@ -79,7 +79,7 @@ impl CalibrateIndex {
             )));
         };
         let before = index.calibration();
-        let after = Calibration { cut: fit_cut(&standings).or(before.cut), ..after };
+        let after = Calibration { cut: fit_cut(&standings).or(before.cut), above_usual: before.above_usual, ..after };
         Index::recalibrate(&self.place.url()?, after)?;
         Ok(CalibratedIndex { questions: truths.len(), right, wrong, before, after })
     }
