@@ -47,9 +47,9 @@ fn defaults_are_those_that_the_documentation_states() {
     let DataConfig { train, val, stream, word_width, least_count, rows_span_duration, .. } = DataConfig::default();
     assert_eq!((train.as_str(), val.as_str(), stream.as_str()), ("train", "val", "visual"));
     assert_eq!((word_width, least_count, rows_span_duration), (64, 1, false));
-    let EvalConfig { metric, every, patience, answers, batch } = run.eval;
+    let EvalConfig { metric, every, patience, queries, answers, batch } = run.eval;
     assert_eq!(metric, Metrics::One("R@1,IoU=0.5".to_owned()));
-    assert_eq!((every, patience, answers, batch), (1.0, None, 10, 64));
+    assert_eq!((every, patience, queries, answers, batch), (1.0, None, None, 10, 64));
     let stage = &run.train.stages[0];
     assert_eq!((stage.batch, stage.betas, stage.eps), (32, [0.9, 0.999], 1e-8));
     assert_eq!((stage.weight_decay, stage.momentum, &stage.schedule), (0.0, 0.0, &Schedule::Constant));
