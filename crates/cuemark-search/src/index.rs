@@ -13,6 +13,7 @@ use crate::encoder::AbsentEncoder;
 use crate::engine::{self, Settling};
 use crate::manifest::LAYOUT;
 use crate::recalibrate::CurrentCurve;
+use crate::together::Together;
 use crate::words::Lines;
 use crate::{
     Calibration, Compacted, Embedding, Encoder, Engine, EngineUrl, Fault, Manifest, Result, SearchError, VideoState,
@@ -29,6 +30,8 @@ pub struct Index {
     /// The curve as the manifest's file has it by now.
     curve: CurrentCurve,
     sentences: Mutex<FxHashMap<String, Embedding>>,
+    /// New ones on their way through the encoder.
+    encoding: Together,
     /// What questions score against by chance, and what that was taken from.
     background: Mutex<Option<(Sampled, Arc<Background>)>>,
     /// What moments have in common, and how many there were then.
@@ -106,7 +109,8 @@ impl Index {
         let (sentences, background, usual) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (meant, sources) = (Mutex::default(), Vec::new());
         let curve = CurrentCurve::of(&engine.url(), &manifest);
-        Self { engine, encoder, manifest, curve, sentences, background, usual, meant, sources }
+        let encoding = Together::default();
+        Self { engine, encoder, manifest, curve, sentences, encoding, background, usual, meant, sources }
     }
 
     /// Opens an index to look after it: nothing of its encoder is read, so it can be described, verified, compacted and taken
@@ -210,13 +214,14 @@ impl Index {
         })
     }
 
-    /// The embeddings of sentences in their order, remembered; those that are new are encoded together.
+    /// The embeddings of sentences in their order, remembered; those that are new are encoded together, and with those of others
+    /// who ask at the same time.
     pub(crate) fn sentences(&self, texts: &[&str]) -> Result<Vec<Embedding>> {
         let known = |text: &&str| self.sentences.lock().unwrap_or_else(PoisonError::into_inner).get(*text).cloned();
         let found: Vec<Option<Embedding>> = texts.iter().map(known).collect();
         let new: Vec<&str> =
             texts.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(text, _)| *text).collect();
-        let encoded = if new.is_empty() { Vec::new() } else { self.encoder.sentences(&new)? };
+        let encoded = if new.is_empty() { Vec::new() } else { self.encoding.encode(&*self.encoder, &new)? };
         let mut sentences = self.sentences.lock().unwrap_or_else(PoisonError::into_inner);
         if sentences.len() + new.len() > REMEMBERED {
             sentences.clear();

@@ -21,6 +21,7 @@ mod manifest;
 mod one_film;
 mod quality;
 mod recalibrate;
+mod together;
 mod video;
 mod words;
 

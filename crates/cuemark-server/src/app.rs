@@ -21,6 +21,9 @@ use crate::{ServerOptions, api, guard, metrics, page};
 
 /// How long a search waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Searches that may wait for each turn: fewer than of other work, since they come by the thousand a second, and an answer that has
+/// waited behind sixteen others is still one that somebody waits for.
+const SEARCHES_WAITING: usize = 16;
 /// How long a picture waits: a page wants a dozen at once.
 const PICTURE_PATIENCE: Duration = Duration::from_secs(20);
 
@@ -49,7 +52,7 @@ impl App {
             index,
             jobs: Arc::default(),
             metrics: Metrics::default(),
-            searches: Work::new(limits.searches, PATIENCE),
+            searches: Work::new(limits.searches, PATIENCE).with_waiting(SEARCHES_WAITING),
             decoders: Work::new(limits.decoders, PICTURE_PATIENCE),
             lookups: Work::new(limits.lookups, PATIENCE),
             thumbnails: Thumbnails::new(limits.thumbnail_bytes),

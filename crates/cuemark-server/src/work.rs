@@ -46,6 +46,12 @@ impl Work {
         Self { turns, patience, waiting: AtomicUsize::new(0), most_waiting: WAITING * at_a_time }
     }
 
+    /// The same with another number of requests that may wait for each turn.
+    pub(crate) fn with_waiting(self, for_each_turn: usize) -> Self {
+        let most_waiting = self.most_waiting / WAITING * for_each_turn;
+        Self { most_waiting, ..self }
+    }
+
     /// Joins those that wait, unless there are too many.
     fn wait(&self) -> Result<Waiting<'_>, Problem> {
         let waiting = Waiting(&self.waiting);

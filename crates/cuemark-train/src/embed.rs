@@ -21,6 +21,8 @@ const SAMPLED: usize = 200;
 
 /// Stretches of video that are embedded at a time.
 const AT_ONCE: usize = 32;
+/// Sentences that are embedded together at the most.
+const SENTENCES_AT_ONCE: usize = 64;
 
 /// A trained model that maps sentences and moments into one space, independently of each other.
 pub struct Embedder {
@@ -152,28 +154,40 @@ impl Embedder {
     /// # Errors
     /// Those of the tensor operations.
     pub fn sentences(&self, sentences: &[&str]) -> Result<Vec<Vec<f32>>> {
-        let mut all = Vec::with_capacity(sentences.len());
-        for sentence in sentences {
-            let query = Query { id: QueryId::new("q"), text: (*sentence).to_owned() };
-            let read = self.reader.read(&query)?;
-            let numbers = Numbers::of(&read, &self.reader, &self.trained.vocabulary)?;
-            let example = Example {
-                query: query.id,
-                truth: 0,
-                video: 0,
-                words: numbers.words,
-                phrases: numbers.phrases,
-                said: read.words.len(),
-                parse: read.parse,
-                span: None,
-                relevance: 1.0,
-                windows: Vec::new(),
-                rated: None,
-            };
-            let queries = self.trained.ready_queries(&query_batch(&[&example], vec![0])?, &Pass::answering())?;
-            all.extend(rows(&self.bi_encoder()?.embed_queries(&queries)?)?);
+        let examples = sentences.iter().map(|sentence| self.example(sentence)).collect::<Result<Vec<_>>>()?;
+        let mut all: Vec<Vec<f32>> = vec![Vec::new(); examples.len()];
+        for places in alike(&examples) {
+            for places in places.chunks(SENTENCES_AT_ONCE) {
+                let batch: Vec<&Example> = places.iter().filter_map(|place| examples.get(*place)).collect();
+                let queries = query_batch(&batch, vec![0; batch.len()])?;
+                let queries = self.trained.ready_queries(&queries, &Pass::answering())?;
+                let embedded = rows(&self.bi_encoder()?.embed_queries(&queries)?)?;
+                for (place, numbers) in places.iter().zip(embedded) {
+                    all[*place] = numbers;
+                }
+            }
         }
         Ok(all)
+    }
+
+    /// A sentence as the model reads it.
+    fn example(&self, sentence: &str) -> Result<Example> {
+        let query = Query { id: QueryId::new("q"), text: sentence.to_owned() };
+        let read = self.reader.read(&query)?;
+        let numbers = Numbers::of(&read, &self.reader, &self.trained.vocabulary)?;
+        Ok(Example {
+            query: query.id,
+            truth: 0,
+            video: 0,
+            words: numbers.words,
+            phrases: numbers.phrases,
+            said: read.words.len(),
+            parse: read.parse,
+            span: None,
+            relevance: 1.0,
+            windows: Vec::new(),
+            rated: None,
+        })
     }
 
     /// The moments of one video at every scale, in the order of their starts, then ends.
@@ -272,6 +286,25 @@ fn stretches(rows: usize, window: usize) -> Vec<Stretch> {
         shortest = length as f64 / 2.0;
         length *= 2;
     }
+}
+
+/// Places of examples that may be embedded together: those of one length, so that none is padded and a sentence's vector does not
+/// depend on the others. What has parses or phrases is on its own.
+fn alike(examples: &[Example]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let mut of_length: HashMap<usize, usize> = HashMap::new();
+    for (place, example) in examples.iter().enumerate() {
+        if example.parse.is_some() || !example.phrases.is_empty() {
+            groups.push(vec![place]);
+            continue;
+        }
+        let group = *of_length.entry(example.words.len()).or_insert(groups.len());
+        match groups.get_mut(group) {
+            Some(group) => group.push(place),
+            None => groups.push(vec![place]),
+        }
+    }
+    groups
 }
 
 fn rows(tensor: &Tensor) -> Result<Vec<Vec<f32>>> {

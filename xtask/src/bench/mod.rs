@@ -9,6 +9,7 @@ mod joint;
 mod protocols;
 mod python;
 mod report;
+mod scale;
 mod search;
 mod spread;
 mod steps;
@@ -66,6 +67,11 @@ pub(crate) const BENCHES: &[Bench] = &[
         name: "python",
         about: "cuemark.evaluate on arrays against the field's Python evaluators, two threads at once, the wheel's size",
         run: python::run,
+    },
+    Bench {
+        name: "scale",
+        about: "one table and one picture of cost against size, from what the other benches recorded",
+        run: scale::run,
     },
     Bench {
         name: "search",

@@ -74,10 +74,12 @@ impl Explainer {
                 taken_out.push((word.clone(), rest.join(" ")));
             }
         }
-        let rests: Vec<&str> = taken_out.iter().map(|(_, rest)| rest.as_str()).collect();
-        let embeddings = index.sentences(&rests)?;
+        // All at once: several sentences take an encoder little longer than one.
+        let rests = taken_out.iter().map(|(_, rest)| rest.as_str());
+        let mut embeddings = index.sentences(&std::iter::once(text).chain(rests).collect::<Vec<_>>())?.into_iter();
+        let whole = embeddings.next();
         let without = taken_out.iter().map(|(word, _)| word.clone()).zip(embeddings).collect();
-        Ok(Self { whole: Some(index.sentence(text)?), without, unknown, means_nothing, understood })
+        Ok(Self { whole, without, unknown, means_nothing, understood })
     }
 
     /// The words that speak for a moment, the weightiest first.

@@ -121,6 +121,11 @@ pub struct Answer {
 impl Index {
     /// Answers a question by what is seen.
     fn answer_seen(&self, question: &Question, curve: &Calibration) -> Result<Answers> {
+        // First, since it has every sentence encoded that is needed on the way.
+        let explainer = match &question.text {
+            Some(text) => explain::Explainer::new(self, text)?,
+            None => explain::Explainer::wordless(),
+        };
         let asked = Asked::new(self, question, curve)?;
         let candidates = asked.candidates()?;
         let looked_into = LEAST_VIDEOS.max(2 * question.limit);
@@ -143,7 +148,7 @@ impl Index {
         let spans: Vec<(&VideoId, Span)> = hits.iter().map(|hit| (&hit.video, hit.span)).collect();
         let kept = distinct(&spans, question.nms, question.limit);
         let kept: Vec<Hit> = kept.into_iter().filter_map(|place| hits.get(place).cloned()).collect();
-        asked.finish(kept)
+        asked.finish(kept, explainer)
     }
 
     /// Each cell has the best of the shorter moments that cover it, so that one long moment does not hide where in it the
@@ -333,11 +338,7 @@ impl<'a> Asked<'a> {
         self.curve.probability(self.spread.surprise(score), f64::from(score))
     }
 
-    fn finish(&self, hits: Vec<Hit>) -> Result<Answers> {
-        let explainer = match &self.question.text {
-            Some(text) => self.index.explainer(text)?,
-            None => explain::Explainer::wordless(),
-        };
+    fn finish(&self, hits: Vec<Hit>, explainer: explain::Explainer) -> Result<Answers> {
         // Something is always nearest, but a question that means nothing to the encoder has no answer.
         let hits = if explainer.means_nothing && self.question.like.is_none() { Vec::new() } else { hits };
         let mut moments = Vec::with_capacity(hits.len());
@@ -360,12 +361,6 @@ impl<'a> Asked<'a> {
             None => Vec::new(),
         };
         Ok(Answers { moments, unknown_words: explainer.unknown, unseen, good, standing })
-    }
-}
-
-impl Index {
-    fn explainer(&self, text: &str) -> Result<explain::Explainer> {
-        explain::Explainer::new(self, text)
     }
 }
 

@@ -368,7 +368,7 @@ impl Engine for Embedded {
         let Some(graph) = state.graph.as_ref().filter(|_| candidates > few) else {
             return Ok(looking::look_at_all(snapshot, query, ask, 0));
         };
-        let mut hits = looking::through_graph(graph, snapshot, query, ask, expansion);
+        let mut hits = looking::through_graph(graph, &state, query, ask, expansion);
         if graph.file.rows < snapshot.rows() {
             hits.extend(looking::look_at_all(snapshot, query, ask, graph.file.rows));
         }
@@ -436,24 +436,7 @@ impl Engine for Embedded {
     }
 
     fn status(&self) -> Result<Status> {
-        let state = self.index.state()?;
-        let mut status =
-            Status { in_graph: state.graph.as_ref().map_or(0, |graph| graph.file.rows), ..Status::default() };
-        for put in &state.snapshot.puts {
-            match (put.live, put.entry.state) {
-                (false, _) => status.dead += put.rows,
-                (true, VideoState::Vanished) => status.vanished += 1,
-                (true, VideoState::Present) => {
-                    status.videos += 1;
-                    status.moments += put.rows;
-                    status.lines += log::words::count(state.snapshot.words(put));
-                }
-            }
-        }
-        status.damaged = state.snapshot.damage.len() + usize::from(state.snapshot.head_fault.is_some());
-        status.waste = Some(state.snapshot.waste() as u64);
-        status.bytes = Some(state.snapshot.end as u64 + state.graph.as_ref().map_or(0, |graph| graph.bytes()));
-        Ok(status)
+        Ok(self.index.state()?.status())
     }
 
     fn verify(&self, progress: &Progress) -> Result<Vec<Fault>> {
@@ -467,7 +450,7 @@ impl Engine for Embedded {
         let mut faults: Vec<Fault> = state.snapshot.check(progress)?.into_iter().map(fault).collect();
         if let Some(file) = GraphFile::read(&*self.index.disk, &self.index.folder) {
             let place = self.index.folder.join(graph::FILE).to_string();
-            if let Some(problem) = file.problem(&*self.index.disk, &self.index.folder) {
+            if let Err(problem) = file.checked(&*self.index.disk, &self.index.folder) {
                 faults.push(Fault { place, problem: format!("the graph it names {problem}") });
             } else if file.is_of(&state.snapshot) && !file.fits(&state.snapshot) {
                 faults.push(Fault { place, problem: "the graph covers more moments than the log has".to_owned() });

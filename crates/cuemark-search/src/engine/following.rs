@@ -1,7 +1,7 @@
 //! The state of an index on disk, followed while this process and others write.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -9,8 +9,9 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::LOG;
 use super::disk::{Disk, DiskFile, FileStamp};
 use super::graph::{self, Graph, GraphFile};
-use super::snapshot::Snapshot;
-use crate::{Manifest, Result, SearchError};
+use super::snapshot::{Put, Snapshot};
+use super::{Status, log};
+use crate::{Manifest, Result, SearchError, VideoState};
 
 /// What other processes write is looked for no more often than this, and only when something is asked.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -36,8 +37,43 @@ pub(super) struct Followed {
 pub(super) struct State {
     pub(super) snapshot: Snapshot,
     pub(super) graph: Option<Arc<Graph>>,
+    /// Whether the moments of everything that was ever put can be found: nothing is replaced, removed or vanished.
+    pub(super) all_found: bool,
     /// The file that names the graph, as it was when that was read.
     graph_stamp: Option<FileStamp>,
+    status: OnceLock<Status>,
+}
+
+impl State {
+    fn new(snapshot: Snapshot, graph: Option<Arc<Graph>>, graph_stamp: Option<FileStamp>) -> Self {
+        let all_found = snapshot.puts.iter().all(Put::is_found);
+        Self { snapshot, graph, all_found, graph_stamp, status: OnceLock::new() }
+    }
+
+    /// What is there, counted once: every question asks for it.
+    pub(super) fn status(&self) -> Status {
+        self.status.get_or_init(|| self.counted()).clone()
+    }
+
+    fn counted(&self) -> Status {
+        let mut status =
+            Status { in_graph: self.graph.as_ref().map_or(0, |graph| graph.file.rows), ..Status::default() };
+        for put in &self.snapshot.puts {
+            match (put.live, put.entry.state) {
+                (false, _) => status.dead += put.rows,
+                (true, VideoState::Vanished) => status.vanished += 1,
+                (true, VideoState::Present) => {
+                    status.videos += 1;
+                    status.moments += put.rows;
+                    status.lines += log::words::count(self.snapshot.words(put));
+                }
+            }
+        }
+        status.damaged = self.snapshot.damage.len() + usize::from(self.snapshot.head_fault.is_some());
+        status.waste = Some(self.snapshot.waste() as u64);
+        status.bytes = Some(self.snapshot.end as u64 + self.graph.as_ref().map_or(0, |graph| graph.bytes()));
+        status
+    }
 }
 
 impl Followed {
@@ -54,7 +90,7 @@ impl Followed {
             disk,
             folder: folder.to_owned(),
             encoder: about.map(|about| about.encoder),
-            state: RwLock::new(Arc::new(State { snapshot, graph, graph_stamp })),
+            state: RwLock::new(Arc::new(State::new(snapshot, graph, graph_stamp))),
             written: AtomicU64::new(0),
             seen: AtomicU64::new(0),
             looked: AtomicU64::new(0),
@@ -141,7 +177,7 @@ impl Followed {
                 state.graph.as_ref().filter(|graph| Some(&graph.file) == named.as_ref() && graph.file.fits(&snapshot));
             let open = || Graph::open(&*self.disk, &self.folder, &snapshot).map(Arc::new);
             let graph = known.cloned().or_else(open);
-            Ok(State { snapshot, graph, graph_stamp })
+            Ok(State::new(snapshot, graph, graph_stamp))
         };
         let state = Arc::new(read()?);
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;

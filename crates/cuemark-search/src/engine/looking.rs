@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::following::State;
 use super::graph::Graph;
 use super::snapshot::{Put, Snapshot, widen};
 use super::{Hit, Nearest, rank};
@@ -41,31 +42,33 @@ pub(super) fn look_at_all(snapshot: &Snapshot, query: &Embedding, ask: &Nearest,
 /// What the graph proposes, scored with the log's numbers.
 pub(super) fn through_graph(
     graph: &Graph,
-    snapshot: &Snapshot,
+    state: &State,
     query: &Embedding,
     ask: &Nearest,
     expansion: usize,
 ) -> Vec<Hit> {
-    let everywhere = ask.filter.is_everywhere();
-    let admitted: Vec<bool> = if everywhere {
-        Vec::new()
+    let snapshot = &state.snapshot;
+    // Eight bits put the best among the first few; only those are worth a look into the log.
+    let sizes = ((RESCORED * ask.count).max(LEAST_RESCORED), expansion.max(ask.count));
+    let proposed = if state.all_found && ask.filter.is_everywhere() {
+        // Whose moment it is need not be looked up for each that a walk meets, which is a fifth of its time.
+        graph.nearest(query.numbers(), sizes, |_| true)
     } else {
-        snapshot.puts.iter().map(|put| put.is_found() && ask.filter.admits(&put.entry)).collect()
-    };
-    let admits = |row: usize| {
-        snapshot.put_of(row).is_some_and(|(place, put)| {
-            let video = if everywhere { put.is_found() } else { admitted.get(place).copied().unwrap_or(false) };
-            video && (ask.filter.within.is_none() || ask.filter.admits_span(snapshot.span(put, row)))
-        })
+        let admitted: Vec<bool> =
+            snapshot.puts.iter().map(|put| put.is_found() && ask.filter.admits(&put.entry)).collect();
+        let within = ask.filter.within.is_some();
+        let admits = |row: usize| {
+            snapshot.place_of(row).is_some_and(|place| admitted.get(place).copied().unwrap_or(false))
+                && (!within
+                    || snapshot.put_of(row).is_some_and(|(_, put)| ask.filter.admits_span(snapshot.span(put, row))))
+        };
+        graph.nearest(query.numbers(), sizes, admits)
     };
     let mut buffer = vec![0f32; snapshot.width()];
     let score = |row: usize| {
         widen(snapshot.vector(row), &mut buffer);
         (row, cosine(&buffer, query))
     };
-    let mut proposed = graph.nearest(query.numbers(), expansion.max(ask.count), admits);
-    // Eight bits put the best among the first few; only those are worth a look into the log.
-    proposed.truncate((RESCORED * ask.count).max(LEAST_RESCORED));
     let best = best(proposed.into_iter().map(score).collect(), ask.count);
     best.into_iter().filter_map(|(row, score)| Some(hit(snapshot, snapshot.put_of(row)?.1, row, score))).collect()
 }

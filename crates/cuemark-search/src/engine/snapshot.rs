@@ -332,9 +332,14 @@ impl Snapshot {
         self.by_id.get(id).and_then(|place| self.puts.get(*place))
     }
 
+    /// Which of the puts a moment belongs to.
+    pub(crate) fn place_of(&self, row: usize) -> Option<usize> {
+        Some(*self.put_of_row.get(row)? as usize)
+    }
+
     /// The video that a moment belongs to.
     pub(crate) fn put_of(&self, row: usize) -> Option<(usize, &Put)> {
-        let place = *self.put_of_row.get(row)? as usize;
+        let place = self.place_of(row)?;
         Some((place, self.puts.get(place)?))
     }
 

@@ -10,8 +10,9 @@ use cuemark_core::{Progress, Rng, Stopped};
 use pulp::{Arch, NullaryFnOnce};
 use rayon::prelude::*;
 
-use super::search::{Scored, Scratch, Scratches, Terrain, descend, walk};
-use super::{BUILD_EXPANSION, GROUND_LINKS, LEVELS, LINKS, View, eight_bits, product};
+use super::product::{product, widen_into};
+use super::search::{Scored, Scratch, Scratches, descend, walk};
+use super::{BUILD_EXPANSION, GROUND_LINKS, LEVELS, LINKS, NO_LINK, View, eight_bits};
 use crate::engine::snapshot::Snapshot;
 
 /// Levels are drawn from this; the same log gives the same levels, so that two graphs of it differ as little as can be.
@@ -32,45 +33,32 @@ pub(super) struct Builder {
     rng: Rng,
 }
 
-/// At most `N` links.
+/// At most `N` links; [`NO_LINK`] stands behind the last.
 // An array, not a vector: it is copied out from under its lock, which a heap would make slow.
 #[derive(Debug, Clone, Copy)]
-struct Links<const N: usize> {
-    count: u32,
-    to: [u32; N],
-}
+pub(super) struct Links<const N: usize>([u32; N]);
 
 impl<const N: usize> Default for Links<N> {
     fn default() -> Self {
-        Self { count: 0, to: [0; N] }
+        Self([NO_LINK; N])
     }
 }
 
 impl<const N: usize> AsRef<[u32]> for Links<N> {
+    #[inline(always)]
     fn as_ref(&self) -> &[u32] {
-        &self.to[..(self.count as usize).min(N)]
+        &self.0
     }
 }
 
 impl<const N: usize> Links<N> {
-    fn set(&mut self, links: impl IntoIterator<Item = u32>) {
-        self.count = 0;
-        for (slot, link) in self.to.iter_mut().zip(links) {
+    fn of(links: impl IntoIterator<Item = u32>) -> Self {
+        let mut all = Self::default();
+        for (slot, link) in all.0.iter_mut().zip(links) {
             *slot = link;
-            self.count += 1;
         }
+        all
     }
-}
-
-/// The arrays of a finished graph, as they are written.
-pub(super) struct Arrays {
-    pub(super) width: usize,
-    pub(super) entry: Option<(u32, usize)>,
-    pub(super) rows: Vec<u32>,
-    pub(super) vectors: Vec<i8>,
-    pub(super) ground: Vec<u32>,
-    pub(super) upper_at: Vec<u32>,
-    pub(super) upper: Vec<u32>,
 }
 
 /// One moment being put in, compiled as a whole for the processor that it runs on, as a search is.
@@ -105,8 +93,8 @@ impl Builder {
         // From the beginning of the stream the new moments would be given the levels of the oldest ones again.
         builder.rng = Rng::stream(SEED ^ view.rows.len() as u64, "levels");
         builder.rows = view.rows.to_vec();
-        builder.vectors = view.vectors.to_vec();
-        let slots = view.upper.len() / (LINKS + 1);
+        builder.vectors.reserve_exact(view.rows.len() * width);
+        let slots = view.upper.len() / LINKS;
         // A moment's levels end where those of the next one that has any begin.
         let mut ends: Vec<usize> = vec![0; view.rows.len()];
         let mut next = slots;
@@ -119,15 +107,11 @@ impl Builder {
             let levels = if at == u32::MAX { 0 } else { end.saturating_sub(at as usize).min(LEVELS) };
             // The earlier graph is a file: a link that leads outside it is damage, and is left out.
             let known = |link: &u32| (*link as usize) < view.rows.len();
-            let mut ground = Links::default();
-            ground.set(view.links(moment as u32, 0).iter().copied().filter(known));
-            builder.ground.push(Mutex::new(ground));
-            let copied = (1..=levels).map(|level| {
-                let mut links = Links::default();
-                links.set(view.links(moment as u32, level).iter().copied().filter(known));
-                Mutex::new(links)
-            });
-            builder.upper.push(copied.collect());
+            let links = |level: usize| view.links(moment as u32, level).iter().copied().filter(known);
+            builder.vectors.extend_from_slice(view.vector(moment as u32));
+            builder.vectors.resize((moment + 1) * width, 0);
+            builder.ground.push(Mutex::new(Links::of(links(0))));
+            builder.upper.push((1..=levels).map(|level| Mutex::new(Links::of(links(level)))).collect());
         }
         builder.entry = RwLock::new(view.entry);
         builder
@@ -167,12 +151,14 @@ impl Builder {
         let scratches = Scratches::default();
         progress.phase("making it fast", added);
         progress.advance(begin - start)?;
-        for chunk in (begin..start + added).collect::<Vec<_>>().chunks(CHUNK) {
-            chunk.par_iter().for_each_init(
+        while begin < start + added {
+            let end = (begin + CHUNK).min(start + added);
+            (begin..end).into_par_iter().for_each_init(
                 || scratches.take(),
-                |scratch, moment| Arch::new().dispatch(Putting { builder: self, moment: *moment as u32, scratch }),
+                |scratch, moment| Arch::new().dispatch(Putting { builder: self, moment: moment as u32, scratch }),
             );
-            progress.advance(chunk.len())?;
+            progress.advance(end - begin)?;
+            begin = end;
         }
         Ok(())
     }
@@ -208,37 +194,36 @@ impl Builder {
         let level = self.upper[moment as usize].len();
         let entry = *self.entry.read().unwrap_or_else(PoisonError::into_inner);
         let Some((entry, top)) = entry else { return };
-        let query = self.vector(moment);
-        let mut at = Scored::new(product(query, self.vector(entry)), entry);
+        let mut query = Vec::with_capacity(self.width);
+        widen_into(&mut query, self.vector(moment));
+        let mut at = Scored::new(product(&query, self.vector(entry)), entry);
+        let vector = |moment: u32| self.vector(moment);
         // Above its own level it is only passing through: the nearest moment there is where the next level begins.
         for above in (level + 1..=top).rev() {
             // A copy: the lock is gone before the first product.
             let links = |moment: u32| self.upper(moment, above).map_or_else(Links::default, |links| *links);
-            at = descend(query, at, links, |moment| self.vector(moment));
+            at = descend(&query, at, links, vector);
         }
         let mut entries = vec![at];
+        // Another thread may have met it one level up and linked to it already.
+        let not_itself = |other: u32| other != moment;
         // On its own levels it looks widely, since what it is linked to now is how it will be found later.
         for here in (0..=level.min(top)).rev() {
-            scratch.begin(self.rows.len());
-            let for_each_link = |moment: u32, each: &mut dyn FnMut(u32)| {
-                if here == 0 {
-                    let links = *self.ground(moment);
-                    links.as_ref().iter().for_each(|link| each(*link));
-                } else if let Some(links) = self.upper(moment, here).map(|links| *links) {
-                    links.as_ref().iter().for_each(|link| each(*link));
-                }
-            };
-            // Another thread may have met it one level up and linked to it already.
-            let not_itself = |other: u32| other != moment;
-            let terrain = Terrain { for_each_link, vector: |moment| self.vector(moment) };
-            walk(query, &entries, BUILD_EXPANSION, scratch, terrain, not_itself);
-            entries = scratch.take_best();
+            scratch.begin(self.rows.len(), BUILD_EXPANSION);
+            if here == 0 {
+                walk(&query, &entries, scratch, |moment| *self.ground(moment), vector, not_itself);
+            } else {
+                let links = |moment: u32| self.upper(moment, here).map_or_else(Links::default, |links| *links);
+                walk(&query, &entries, scratch, links, vector, not_itself);
+            }
+            entries = scratch.take_best(BUILD_EXPANSION);
             // `LINKS` on the ground too, where there is room for twice as many: the rest is for those who come later and link back.
             let chosen = self.choose(&entries, LINKS);
+            let links = chosen.iter().map(|scored| scored.moment());
             if here == 0 {
-                self.ground(moment).set(chosen.iter().map(|scored| scored.moment()));
-            } else if let Some(mut links) = self.upper(moment, here) {
-                links.set(chosen.iter().map(|scored| scored.moment()));
+                *self.ground(moment) = Links::of(links);
+            } else if let Some(mut own) = self.upper(moment, here) {
+                *own = Links::of(links);
             }
             for other in &chosen {
                 if here == 0 {
@@ -262,25 +247,20 @@ impl Builder {
     // Without links back nobody would find the newcomer: those who were there before do not know it.
     #[inline(always)]
     fn link_back<const N: usize>(&self, links: &mut Links<N>, from: u32, to: u32) {
-        if links.as_ref().contains(&to) {
+        if links.0.contains(&to) {
             return;
         }
-        let count = links.count as usize;
-        if count < N {
-            links.to[count] = to;
-            links.count += 1;
+        if let Some(free) = links.0.iter_mut().find(|link| **link == NO_LINK) {
+            *free = to;
             return;
         }
-        let own = self.vector(from);
-        let mut candidates: Vec<Scored> = links
-            .as_ref()
-            .iter()
-            .chain(std::iter::once(&to))
-            .map(|moment| Scored::new(product(own, self.vector(*moment)), *moment))
-            .collect();
+        let mut own = Vec::with_capacity(self.width);
+        widen_into(&mut own, self.vector(from));
+        let all = links.0.iter().chain(std::iter::once(&to));
+        let scored = all.map(|moment| Scored::new(product(&own, self.vector(*moment)), *moment));
+        let mut candidates: Vec<Scored> = scored.collect();
         candidates.sort_unstable_by(|a, b| b.cmp(a));
-        let chosen = self.choose(&candidates, N);
-        links.set(chosen.iter().map(|scored| scored.moment()));
+        *links = Links::of(self.choose(&candidates, N).iter().map(|scored| scored.moment()));
     }
 
     /// Of candidates, best first, those that are nearer to the moment than to any chosen before (the paper's algorithm 4).
@@ -290,43 +270,57 @@ impl Builder {
     #[inline(always)]
     fn choose(&self, candidates: &[Scored], most: usize) -> Vec<Scored> {
         let mut chosen: Vec<Scored> = Vec::with_capacity(most);
+        let mut own = Vec::with_capacity(self.width);
         for candidate in candidates {
             if chosen.len() == most {
                 break;
             }
-            let own = self.vector(candidate.moment());
-            if chosen.iter().all(|other| product(own, self.vector(other.moment())) < candidate.score()) {
+            widen_into(&mut own, self.vector(candidate.moment()));
+            if chosen.iter().all(|other| product(&own, self.vector(other.moment())) < candidate.score()) {
                 chosen.push(*candidate);
             }
         }
         chosen
     }
 
-    /// The arrays as they are written.
-    pub(super) fn finish(self) -> Arrays {
-        let mut arrays = Arrays {
+    /// The graph as it is written, part by part.
+    pub(super) fn finish(self) -> Finished {
+        // Locks are taken off one by one, without a second copy of what they guard: links are half of what a graph takes.
+        let mut upper_at = Vec::with_capacity(self.upper.len());
+        let mut upper: Vec<u32> = Vec::new();
+        for levels in self.upper {
+            upper_at.push(if levels.is_empty() { u32::MAX } else { (upper.len() / LINKS) as u32 });
+            for links in levels {
+                upper.extend(links.into_inner().unwrap_or_else(PoisonError::into_inner).as_ref());
+            }
+        }
+        Finished {
             width: self.width,
             entry: self.entry.into_inner().unwrap_or_else(PoisonError::into_inner),
             rows: self.rows,
             vectors: self.vectors,
-            ground: Vec::with_capacity(self.ground.len() * (GROUND_LINKS + 1)),
-            upper_at: Vec::with_capacity(self.upper.len()),
-            upper: Vec::new(),
-        };
-        for links in self.ground {
-            let links = links.into_inner().unwrap_or_else(PoisonError::into_inner);
-            arrays.ground.push(links.count);
-            arrays.ground.extend(links.to);
+            ground: self.ground,
+            upper_at,
+            upper,
         }
-        for levels in self.upper {
-            let at = if levels.is_empty() { u32::MAX } else { (arrays.upper.len() / (LINKS + 1)) as u32 };
-            arrays.upper_at.push(at);
-            for links in levels {
-                let links = links.into_inner().unwrap_or_else(PoisonError::into_inner);
-                arrays.upper.push(links.count);
-                arrays.upper.extend(links.to);
-            }
-        }
-        arrays
+    }
+}
+
+/// A graph that has grown.
+pub(super) struct Finished {
+    pub(super) width: usize,
+    pub(super) entry: Option<(u32, usize)>,
+    pub(super) rows: Vec<u32>,
+    vectors: Vec<i8>,
+    ground: Vec<Mutex<Links<GROUND_LINKS>>>,
+    pub(super) upper_at: Vec<u32>,
+    pub(super) upper: Vec<u32>,
+}
+
+impl Finished {
+    /// Each moment's eight-bit numbers and its links on the ground.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = (&[i8], Links<GROUND_LINKS>)> {
+        let links = |links: &Mutex<Links<GROUND_LINKS>>| *links.lock().unwrap_or_else(PoisonError::into_inner);
+        self.vectors.chunks_exact(self.width.max(1)).zip(self.ground.iter().map(links))
     }
 }

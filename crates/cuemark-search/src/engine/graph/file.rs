@@ -1,18 +1,20 @@
 //! A graph as a file.
 //!
 //! ```text
-//! file  = head(64) rows vectors ground upper_at upper      each part padded to 64 bytes
-//! head  = "CUEMARKGRAPH0001" moments:u64 width:u32 entry:u32 top:u32 upper:u64
+//! file  = head(64) rows nodes upper_at upper      each part padded to 64 bytes
+//! head  = "CUEMARKGRAPH0002" moments:u64 width:u32 entry:u32 top:u32 upper:u64
+//! node  = vector:i8 × width, padded to 4 bytes; links on the ground:u32 × 32
 //! ```
-//! Everything is little endian and lies as it is searched.
+//! Everything is little endian and lies as it is searched. A graph of another layout is not used, and derived anew.
 
 use std::io::{BufWriter, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::build::Arrays;
-use super::{GROUND_LINKS, LEVELS, LINKS, View};
+use super::build::Finished;
+use super::{LEVELS, LINKS, View, node_words, vector_words};
 use crate::engine::disk::{Appender, Disk, Mapped, read_small, write_whole};
 use crate::engine::limits;
 use crate::engine::snapshot::Snapshot;
@@ -20,10 +22,12 @@ use crate::{Result, SearchError};
 
 /// The file that says which graph counts.
 pub(crate) const FILE: &str = "graph.json";
-const MAGIC: &[u8; 16] = b"CUEMARKGRAPH0001";
+const MAGIC: &[u8; 16] = b"CUEMARKGRAPH0002";
 // A cache line, on which vectors of 64, 128, … numbers then begin; and a multiple of what `u32` needs, so that arrays are read
 // where they lie.
 const ALIGN: usize = 64;
+/// Bytes whose checksum one thread computes.
+const SUMMED_AT_ONCE: usize = 4 << 20;
 
 /// What `graph.json` says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,21 +69,32 @@ impl GraphFile {
         self.is_of(snapshot) && self.rows <= snapshot.rows()
     }
 
-    /// What is wrong with the graph's file.
-    pub(crate) fn problem(&self, disk: &dyn Disk, folder: &Utf8Path) -> Option<String> {
-        let Ok(map) = self.map(disk, folder) else { return Some("cannot be opened".to_owned()) };
+    /// The graph's file in memory, held to its length and its checksum, or what is wrong with it.
+    // A graph's file is written whole before it has its name and never changed.
+    pub(crate) fn checked(&self, disk: &dyn Disk, folder: &Utf8Path) -> std::result::Result<Mapped, String> {
+        let map = disk.open(&self.path(folder)).and_then(|file| file.map(file.stamp()?.length));
+        let map = map.map_err(|_| "cannot be opened".to_owned())?;
         let bytes = map.bytes();
         if bytes.len() as u64 != self.bytes {
-            return Some(format!("has {} bytes instead of {}", bytes.len(), self.bytes));
+            return Err(format!("has {} bytes instead of {}", bytes.len(), self.bytes));
         }
-        (crc32fast::hash(bytes) != self.crc).then(|| "does not fit its checksum".to_owned())
+        if checksum(bytes) != self.crc {
+            return Err("does not fit its checksum".to_owned());
+        }
+        Ok(map)
     }
+}
 
-    /// A graph's file is written whole before it has its name and never changed.
-    fn map(&self, disk: &dyn Disk, folder: &Utf8Path) -> std::io::Result<Mapped> {
-        let file = disk.open(&self.path(folder))?;
-        file.map(file.stamp()?.length)
-    }
+/// The checksum of bytes, computed in parts by all threads: it is most of what opening a large index takes.
+fn checksum(bytes: &[u8]) -> u32 {
+    let sums = bytes.par_chunks(SUMMED_AT_ONCE).map(|part| {
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(part);
+        sum
+    });
+    let mut whole = crc32fast::Hasher::new();
+    sums.collect::<Vec<_>>().iter().for_each(|sum| whole.combine(sum));
+    whole.finalize()
 }
 
 /// A graph's file in memory.
@@ -92,9 +107,8 @@ pub(super) struct GraphMap {
 }
 
 impl GraphMap {
-    /// Maps the file; `None` when its head does not fit its length or the width of the log.
-    pub(super) fn open(disk: &dyn Disk, file: &GraphFile, folder: &Utf8Path, width: usize) -> Option<Self> {
-        let map = file.map(disk, folder).ok()?;
+    /// A graph of what was mapped; `None` when its head does not fit its length or the width of the log.
+    pub(super) fn of(map: Mapped, width: usize) -> Option<Self> {
         let head = map.bytes().get(..ALIGN)?;
         if !head.starts_with(MAGIC) {
             return None;
@@ -113,43 +127,33 @@ impl GraphMap {
             return None;
         }
         let graph = Self { map, width, moments, entry, upper };
-        (graph.parts()[4].end == graph.map.bytes().len()).then_some(graph)
+        (graph.parts()[3].end == graph.map.bytes().len()).then_some(graph)
     }
 
-    /// Where rows, vectors, ground, upper_at and upper lie, padding included.
-    fn parts(&self) -> [std::ops::Range<usize>; 5] {
-        let lengths = [
-            4 * self.moments,
-            self.width * self.moments,
-            4 * (GROUND_LINKS + 1) * self.moments,
-            4 * self.moments,
-            4 * (LINKS + 1) * self.upper,
-        ];
+    /// Where rows, nodes, upper_at and upper lie, padding included.
+    fn parts(&self) -> [std::ops::Range<usize>; 4] {
         let mut at = ALIGN;
-        lengths.map(|length| {
-            let part = at..at + length.next_multiple_of(ALIGN);
+        self.lengths().map(|words| {
+            let part = at..at + (4 * words).next_multiple_of(ALIGN);
             at = part.end;
             part
         })
     }
 
+    /// Words of four bytes in each part.
+    fn lengths(&self) -> [usize; 4] {
+        [self.moments, node_words(self.width) * self.moments, self.moments, LINKS * self.upper]
+    }
+
     pub(super) fn view(&self) -> View<'_> {
-        let [rows, vectors, ground, upper_at, upper] = self.parts();
-        let bytes = |part: std::ops::Range<usize>, length: usize| {
-            self.map.bytes().get(part.start..part.start + length).unwrap_or_default()
+        let (parts, lengths) = (self.parts(), self.lengths());
+        let numbers = |part: usize| -> &[u32] {
+            let (start, words) = (parts[part].start, lengths[part]);
+            let bytes = self.map.bytes().get(start..start + 4 * words).unwrap_or_default();
+            bytemuck::try_cast_slice(bytes).unwrap_or_default()
         };
-        let numbers = |part: std::ops::Range<usize>, count: usize| -> &[u32] {
-            bytemuck::try_cast_slice(bytes(part, 4 * count)).unwrap_or_default()
-        };
-        View {
-            width: self.width,
-            entry: self.entry,
-            rows: numbers(rows, self.moments),
-            vectors: bytemuck::try_cast_slice(bytes(vectors, self.width * self.moments)).unwrap_or_default(),
-            ground: numbers(ground, (GROUND_LINKS + 1) * self.moments),
-            upper_at: numbers(upper_at, self.moments),
-            upper: numbers(upper, (LINKS + 1) * self.upper),
-        }
+        let (rows, nodes, upper_at, upper) = (numbers(0), numbers(1), numbers(2), numbers(3));
+        View { width: self.width, entry: self.entry, rows, nodes, upper_at, upper }
     }
 }
 
@@ -160,7 +164,7 @@ impl GraphMap {
 pub(super) fn write(
     disk: &dyn Disk,
     folder: &Utf8Path,
-    arrays: &Arrays,
+    graph: &Finished,
     snapshot: &Snapshot,
     scale: f32,
 ) -> Result<()> {
@@ -171,7 +175,7 @@ pub(super) fn write(
     let (path, unfinished) = (file.path(folder), folder.join(format!("graph-{number}.part")));
     let written = (|| {
         let mut out = Summed::create(disk, &unfinished)?;
-        put(&mut out, arrays)?;
+        put(&mut out, graph)?;
         (file.bytes, file.crc) = out.finish()?;
         disk.rename(&unfinished, &path)
     })();
@@ -194,20 +198,25 @@ pub(super) fn write(
     Ok(())
 }
 
-fn put(out: &mut Summed, arrays: &Arrays) -> std::io::Result<()> {
-    let (entry, top) = arrays.entry.unwrap_or((0, 0));
+fn put(out: &mut Summed, graph: &Finished) -> std::io::Result<()> {
+    let (entry, top) = graph.entry.unwrap_or((0, 0));
     let mut head = MAGIC.to_vec();
-    head.extend((arrays.rows.len() as u64).to_le_bytes());
-    head.extend((arrays.width as u32).to_le_bytes());
+    head.extend((graph.rows.len() as u64).to_le_bytes());
+    head.extend((graph.width as u32).to_le_bytes());
     head.extend(entry.to_le_bytes());
     head.extend((top as u32).to_le_bytes());
-    head.extend(((arrays.upper.len() / (LINKS + 1)) as u64).to_le_bytes());
+    head.extend(((graph.upper.len() / LINKS) as u64).to_le_bytes());
     out.part(&head)?;
-    out.part(bytemuck::cast_slice(&arrays.rows))?;
-    out.part(bytemuck::cast_slice(&arrays.vectors))?;
-    out.part(bytemuck::cast_slice(&arrays.ground))?;
-    out.part(bytemuck::cast_slice(&arrays.upper_at))?;
-    out.part(bytemuck::cast_slice(&arrays.upper))
+    out.part(bytemuck::cast_slice(&graph.rows))?;
+    let padding = vec![0u8; 4 * vector_words(graph.width) - graph.width];
+    for (vector, links) in graph.nodes() {
+        out.write(bytemuck::cast_slice(vector))?;
+        out.write(&padding)?;
+        out.write(bytemuck::cast_slice(links.as_ref()))?;
+    }
+    out.pad()?;
+    out.part(bytemuck::cast_slice(&graph.upper_at))?;
+    out.part(bytemuck::cast_slice(&graph.upper))
 }
 
 /// A file whose checksum is taken as it is written.
@@ -224,13 +233,19 @@ impl Summed {
     }
 
     fn part(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        let padding = vec![0u8; bytes.len().next_multiple_of(ALIGN) - bytes.len()];
-        for bytes in [bytes, &padding] {
-            self.sum.update(bytes);
-            self.out.write_all(bytes)?;
-            self.bytes += bytes.len() as u64;
-        }
-        Ok(())
+        self.write(bytes)?;
+        self.pad()
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.sum.update(bytes);
+        self.bytes += bytes.len() as u64;
+        self.out.write_all(bytes)
+    }
+
+    fn pad(&mut self) -> std::io::Result<()> {
+        let padding = self.bytes.next_multiple_of(ALIGN as u64) - self.bytes;
+        self.write(&[0; ALIGN][..padding as usize])
     }
 
     fn finish(self) -> std::io::Result<(u64, u32)> {

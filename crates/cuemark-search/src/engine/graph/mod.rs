@@ -10,6 +10,7 @@
 
 mod build;
 mod file;
+mod product;
 mod search;
 
 use camino::Utf8Path;
@@ -30,6 +31,8 @@ const LINKS: usize = 16;
 const GROUND_LINKS: usize = 2 * LINKS;
 /// Candidates kept while a moment is put in (HNSW's `efConstruction`).
 const BUILD_EXPANSION: usize = 96;
+/// In place of a link that is not there. No graph numbers so many moments.
+const NO_LINK: u32 = u32::MAX;
 /// Levels at most: enough for more moments than a log can number.
 const LEVELS: usize = 12;
 /// Moments whose largest number sets the scale of the eight bits. A larger one elsewhere is clamped, which costs little: what the
@@ -47,10 +50,10 @@ impl Graph {
     /// Maps the graph of a folder; `None` when there is none that fits the log.
     pub(crate) fn open(disk: &dyn Disk, folder: &Utf8Path, snapshot: &Snapshot) -> Option<Self> {
         let file = GraphFile::read(disk, folder)?;
-        if !file.fits(snapshot) || file.problem(disk, folder).is_some() {
+        if !file.fits(snapshot) {
             return None;
         }
-        let map = GraphMap::open(disk, &file, folder, snapshot.width())?;
+        let map = GraphMap::of(file.checked(disk, folder).ok()?, snapshot.width())?;
         Some(Self { file, map, scratches: Scratches::default() })
     }
 
@@ -72,13 +75,18 @@ impl Graph {
         file::write(disk, folder, &builder.finish(), snapshot, scale)
     }
 
-    /// The `expansion` (HNSW's `ef`) moments that look nearest, by the eight-bit numbers, best first.
-    pub(crate) fn nearest(&self, query: &[f32], expansion: usize, admits: impl Fn(usize) -> bool) -> Vec<usize> {
+    /// The `count` moments that look nearest by the eight-bit numbers, best first, of a walk that keeps `expansion` (HNSW's `ef`).
+    pub(crate) fn nearest(
+        &self,
+        query: &[f32],
+        (count, expansion): (usize, usize),
+        admits: impl Fn(usize) -> bool,
+    ) -> Vec<usize> {
         // The query is scaled by itself: only the order of products counts.
         let largest = query.iter().fold(0f32, |largest, x| largest.max(x.abs())).max(f32::MIN_POSITIVE);
-        let eight: Vec<i8> = query.iter().map(|x| (x * 127.0 / largest).round() as i8).collect();
+        let query: Vec<i16> = query.iter().map(|x| (x * 127.0 / largest).round() as i16).collect();
         let mut scratch = self.scratches.take();
-        let found = search::nearest(self.map.view(), &eight, expansion, &mut scratch, admits);
+        let found = search::nearest(self.map.view(), &query, (count, expansion), &mut scratch, admits);
         self.scratches.give_back(scratch);
         found
     }
@@ -97,52 +105,56 @@ struct View<'a> {
     entry: Option<(u32, usize)>,
     /// The log's number of each moment.
     rows: &'a [u32],
-    /// Eight-bit numbers, `width` a moment.
-    vectors: &'a [i8],
-    /// How many links, then the links: `GROUND_LINKS + 1` a moment.
-    ground: &'a [u32],
+    /// [`node_words`] a moment: its eight-bit numbers, then its links on the ground.
+    // Side by side: whoever's vector was just read is often the next whose links are, and the processor has fetched them by then.
+    nodes: &'a [u32],
     /// Where a moment's upper levels begin in `upper`, in levels; `u32::MAX` when it has none.
     upper_at: &'a [u32],
-    /// How many links, then the links: `LINKS + 1` a level.
+    /// `LINKS` a level.
     upper: &'a [u32],
+}
+
+/// Words of four bytes that the eight-bit numbers of a moment take.
+const fn vector_words(width: usize) -> usize {
+    width.div_ceil(4)
+}
+
+/// Words of four bytes that a moment takes on the ground. For 256 numbers: six cache lines.
+const fn node_words(width: usize) -> usize {
+    vector_words(width) + GROUND_LINKS
 }
 
 impl<'a> View<'a> {
     #[inline(always)]
-    fn vector(&self, moment: u32) -> &'a [i8] {
-        let first = moment as usize * self.width;
-        self.vectors.get(first..first + self.width).unwrap_or_default()
+    fn node(&self, moment: u32) -> (&'a [u32], &'a [u32]) {
+        let words = node_words(self.width);
+        let first = moment as usize * words;
+        self.nodes
+            .get(first..first + words)
+            .unwrap_or_default()
+            .split_at_checked(vector_words(self.width))
+            .unwrap_or_default()
     }
 
-    /// Links of a moment on a level, 0 being the ground.
+    #[inline(always)]
+    fn vector(&self, moment: u32) -> &'a [i8] {
+        bytemuck::cast_slice(self.node(moment).0).get(..self.width).unwrap_or_default()
+    }
+
+    /// Links of a moment on a level, 0 being the ground; [`NO_LINK`] stands behind the last.
     #[inline(always)]
     fn links(&self, moment: u32, level: usize) -> &'a [u32] {
-        let (array, stride, place) = if level == 0 {
-            (self.ground, GROUND_LINKS + 1, moment as usize)
-        } else {
-            match self.upper_at.get(moment as usize) {
-                Some(&at) if at != u32::MAX => (self.upper, LINKS + 1, at as usize + level - 1),
-                _ => return &[],
+        if level == 0 {
+            return self.node(moment).1;
+        }
+        match self.upper_at.get(moment as usize) {
+            Some(&at) if at != u32::MAX => {
+                let first = (at as usize + level - 1) * LINKS;
+                self.upper.get(first..first + LINKS).unwrap_or_default()
             }
-        };
-        let first = place * stride;
-        let Some(slot) = array.get(first..first + stride) else { return &[] };
-        // The count comes from a file: a wrong one must not reach into the neighbour's links.
-        slot.get(1..1 + (slot[0] as usize).min(stride - 1)).unwrap_or_default()
+            _ => &[],
+        }
     }
-}
-
-/// The product of two eight-bit vectors.
-#[inline(always)]
-fn product(a: &[i8], b: &[i8]) -> i32 {
-    // Slices of one length: without that the compiler checks bounds at every number and does not vectorise the sum.
-    let len = a.len().min(b.len());
-    let (a, b) = (&a[..len], &b[..len]);
-    let mut sum = 0i32;
-    for (a, b) in a.iter().zip(b) {
-        sum += i32::from(*a) * i32::from(*b);
-    }
-    sum
 }
 
 /// What 127 stands for: the largest number among moments spread over the log.

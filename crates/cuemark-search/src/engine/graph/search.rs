@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use pulp::{Arch, NullaryFnOnce};
 
-use super::{View, product};
+use super::product::product;
+use super::{GROUND_LINKS, NO_LINK, View};
 
 /// A moment with its score, ordered by score; among equal scores the smaller number is the better.
 // One integer, the score above the number turned round: the heaps of a walk do little but compare, and this is one comparison.
@@ -35,52 +36,85 @@ impl Scored {
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     /// The last search that met each moment (HNSW's visited set).
-    // Numbers instead of marks: to wipe a mark per moment would cost more than a search, which meets a few thousand of millions.
-    met: Vec<u32>,
-    search: u32,
+    // Numbers instead of marks: to wipe a mark per moment would cost more than a search, which meets a few thousand of millions. Of
+    // one byte, so that those of a million moments stay in the processor's cache; every 255 searches they are wiped.
+    met: Vec<u8>,
+    search: u8,
     open: BinaryHeap<Scored>,
-    /// The best so far, the worst of them on top.
-    best: BinaryHeap<Reverse<Scored>>,
+    best: Best,
+}
+
+/// The best moments so far, as many as there is room for.
+#[derive(Debug, Default)]
+struct Best {
+    room: usize,
+    /// The worst of them on top.
+    kept: BinaryHeap<Reverse<Scored>>,
+}
+
+impl Best {
+    fn begin(&mut self, room: usize) {
+        self.room = room;
+        self.kept.clear();
+    }
+
+    /// Whether there is no room for something as bad as this.
+    #[inline(always)]
+    fn refuses(&self, scored: Scored) -> bool {
+        self.kept.len() >= self.room && self.kept.peek().is_some_and(|Reverse(worst)| scored < *worst)
+    }
+
+    /// Keeps what is not refused, in place of the worst where there is no room beside it.
+    #[inline(always)]
+    fn keep(&mut self, scored: Scored) {
+        if self.kept.len() < self.room {
+            self.kept.push(Reverse(scored));
+        } else if let Some(mut worst) = self.kept.peek_mut() {
+            *worst = Reverse(scored);
+        }
+    }
 }
 
 impl Scratch {
-    pub(super) fn begin(&mut self, moments: usize) {
+    /// Begins a search among so many moments that keeps the `room` best.
+    pub(super) fn begin(&mut self, moments: usize, room: usize) {
         if self.met.len() < moments {
             self.met.resize(moments, 0);
         }
         self.search = self.search.wrapping_add(1);
-        // After four billion searches the numbers begin again, and one of an old search would pass for this one's.
+        // The numbers begin again, and one of an old search would pass for this one's.
         if self.search == 0 {
             self.met.fill(0);
             self.search = 1;
         }
         self.open.clear();
-        self.best.clear();
+        self.best.begin(room);
     }
 
     /// Whether this search meets a moment for the first time.
     #[inline(always)]
     fn meets(&mut self, moment: u32) -> bool {
         match self.met.get_mut(moment as usize) {
-            Some(met) if *met != self.search => {
-                *met = self.search;
-                true
-            }
-            // Met before; or a link of a damaged file that leads nowhere.
-            _ => false,
+            Some(met) => std::mem::replace(met, self.search) != self.search,
+            // No link; or one of a damaged file that leads nowhere.
+            None => false,
         }
     }
 
-    /// The best, best first; nothing is left.
-    pub(super) fn take_best(&mut self) -> Vec<Scored> {
-        let mut best: Vec<Scored> = self.best.drain().map(|Reverse(scored)| scored).collect();
+    /// The `count` best, best first; nothing is left.
+    pub(super) fn take_best(&mut self, count: usize) -> Vec<Scored> {
+        let mut best: Vec<Scored> = self.best.kept.drain().map(|Reverse(scored)| scored).collect();
+        if count > 0 && count < best.len() {
+            best.select_nth_unstable_by(count - 1, |a, b| b.cmp(a));
+        }
+        best.truncate(count);
         best.sort_unstable_by(|a, b| b.cmp(a));
         best
     }
 }
 
 /// Scratches that nobody is using.
-// A scratch is four bytes for every moment: made anew for each query it would cost more than the walk. There are as many as
+// A scratch is a byte for every moment: made anew for each query it would cost more than the walk. There are as many as
 // searches ever ran at once.
 #[derive(Debug, Default)]
 pub(super) struct Scratches(Mutex<Vec<Scratch>>);
@@ -95,11 +129,12 @@ impl Scratches {
     }
 }
 
-/// The log's numbers of the `expansion` (HNSW's `ef`) admitted moments that look nearest, best first.
+/// The log's numbers of the `count` admitted moments that look nearest, best first, of a walk that keeps `expansion` (HNSW's
+/// `ef`).
 pub(super) fn nearest(
     view: View,
-    query: &[i8],
-    expansion: usize,
+    query: &[i16],
+    (count, expansion): (usize, usize),
     scratch: &mut Scratch,
     admits: impl Fn(usize) -> bool,
 ) -> Vec<usize> {
@@ -107,7 +142,7 @@ pub(super) fn nearest(
     let row = |moment: u32| view.rows.get(moment as usize).map(|row| *row as usize);
     let admits = |moment: u32| row(moment).is_some_and(&admits);
     Arch::new().dispatch(Search { view, entry, query, expansion, scratch, admits });
-    scratch.take_best().into_iter().filter_map(|scored| row(scored.moment())).collect()
+    scratch.take_best(count).into_iter().filter_map(|scored| row(scored.moment())).collect()
 }
 
 /// One search, compiled as a whole for the processor that it runs on.
@@ -117,7 +152,7 @@ pub(super) fn nearest(
 struct Search<'a, A> {
     view: View<'a>,
     entry: (u32, usize),
-    query: &'a [i8],
+    query: &'a [i16],
     expansion: usize,
     scratch: &'a mut Scratch,
     admits: A,
@@ -133,14 +168,8 @@ impl<A: Fn(u32) -> bool> NullaryFnOnce for Search<'_, A> {
         for level in (1..=top).rev() {
             at = descend(query, at, |moment| view.links(moment, level), |moment| view.vector(moment));
         }
-        scratch.begin(view.rows.len());
-        let terrain = Terrain {
-            for_each_link: |moment, each: &mut dyn FnMut(u32)| {
-                view.links(moment, 0).iter().for_each(|link| each(*link));
-            },
-            vector: |moment| view.vector(moment),
-        };
-        walk(query, &[at], expansion.max(1), scratch, terrain, admits);
+        scratch.begin(view.rows.len(), expansion.max(1));
+        walk(query, &[at], scratch, |moment| view.links(moment, 0), |moment| view.vector(moment), admits);
     }
 }
 
@@ -148,14 +177,14 @@ impl<A: Fn(u32) -> bool> NullaryFnOnce for Search<'_, A> {
 // The upper levels are there to get near quickly, so one way is enough: what it misses, the wide walk on the ground finds.
 #[inline(always)]
 pub(super) fn descend<'a, L: AsRef<[u32]>>(
-    query: &[i8],
+    query: &[i16],
     mut at: Scored,
     links: impl Fn(u32) -> L,
     vector: impl Fn(u32) -> &'a [i8],
 ) -> Scored {
     loop {
         let mut better = at;
-        for link in links(at.moment()).as_ref() {
+        for link in links(at.moment()).as_ref().iter().take_while(|link| **link != NO_LINK) {
             better = better.max(Scored::new(product(query, vector(*link)), *link));
         }
         if better == at {
@@ -165,60 +194,53 @@ pub(super) fn descend<'a, L: AsRef<[u32]>>(
     }
 }
 
-/// What a walk goes over: who is linked to whom on its level, and where everybody lies.
-pub(super) struct Terrain<L, V> {
-    pub(super) for_each_link: L,
-    pub(super) vector: V,
-}
-
-/// Best first from `entries`, keeping the `expansion` best that `admits` lets through in `scratch.best` (the paper's
-/// algorithm 2).
+/// Best first from `entries` over `links`, keeping in `scratch.best` as many of the best that `admits` lets through as there is
+/// room for (the paper's algorithm 2).
 #[inline(always)]
-pub(super) fn walk<'a>(
-    query: &[i8],
+pub(super) fn walk<'a, L: AsRef<[u32]>>(
+    query: &[i16],
     entries: &[Scored],
-    expansion: usize,
     scratch: &mut Scratch,
-    terrain: Terrain<impl Fn(u32, &mut dyn FnMut(u32)), impl Fn(u32) -> &'a [i8]>,
+    links: impl Fn(u32) -> L,
+    vector: impl Fn(u32) -> &'a [i8],
     admits: impl Fn(u32) -> bool,
 ) {
-    let Terrain { for_each_link, vector } = terrain;
     for entry in entries {
         if scratch.meets(entry.moment()) {
             scratch.open.push(*entry);
             if admits(entry.moment()) {
-                scratch.best.push(Reverse(*entry));
+                scratch.best.keep(*entry);
             }
         }
     }
-    let mut neighbours = [0u32; super::GROUND_LINKS];
+    let mut new = [Scored::new(0, 0); GROUND_LINKS];
     while let Some(at) = scratch.open.pop() {
-        let worst = scratch.best.peek().map(|Reverse(worst)| *worst);
         // Everything still open is worse than this one: neighbours of what is worse than all that is kept are seldom better.
-        if scratch.best.len() >= expansion && worst.is_some_and(|worst| at < worst) {
+        if scratch.best.refuses(at) {
             break;
         }
-        // First the new ones, then their products: while a graph is built the links stand under a lock, which is not held while
-        // anything is computed. Room comes before `meets`, so that what finds none is not taken for met.
+        // First who is new, then all their products, then what becomes of them. Nothing of the one hangs on the other, so that
+        // the processor fetches the next vectors while it computes; and while a graph is built, the links stand under a lock
+        // that is not held by then.
         let mut count = 0;
-        for_each_link(at.moment(), &mut |link| {
-            if count < neighbours.len() && scratch.meets(link) {
-                neighbours[count] = link;
-                count += 1;
+        for link in links(at.moment()).as_ref() {
+            // Room comes before `meets`, so that what finds none is not taken for met.
+            let Some(slot) = new.get_mut(count) else { break };
+            *slot = Scored::new(0, *link);
+            count += usize::from(scratch.meets(*link));
+        }
+        let new = new.get_mut(..count).unwrap_or_default();
+        for scored in new.iter_mut() {
+            *scored = Scored::new(product(query, vector(scored.moment())), scored.moment());
+        }
+        for scored in new {
+            if scratch.best.refuses(*scored) {
+                continue;
             }
-        });
-        for link in &neighbours[..count] {
-            let scored = Scored::new(product(query, vector(*link)), *link);
-            let worst = scratch.best.peek().map(|Reverse(worst)| *worst);
-            if scratch.best.len() < expansion || worst.is_none_or(|worst| scored > worst) {
-                // Whoever a filter refuses is walked over all the same: the moments it admits may be linked through it alone.
-                scratch.open.push(scored);
-                if admits(*link) {
-                    scratch.best.push(Reverse(scored));
-                    if scratch.best.len() > expansion {
-                        scratch.best.pop();
-                    }
-                }
+            // Whoever a filter refuses is walked over all the same: the moments it admits may be linked through it alone.
+            scratch.open.push(*scored);
+            if admits(scored.moment()) {
+                scratch.best.keep(*scored);
             }
         }
     }
