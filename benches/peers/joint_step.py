@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from joint_models import MODELS
-from torch_steps import prepare, read_safetensors, tell, timed
+from torch_steps import answering, prepare, read_safetensors, tell, timed
 
 RATE, DECAY, LIMIT = 1e-4, 1e-4, 0.1
 
@@ -122,7 +122,7 @@ def measure(name, steps, device, threads, path):
         optimizer.step()
         return loss.item()
 
-    inference = timed(answer, steps, device)
+    inference = answering(answer, steps, device)
     model.train()
     training = timed(train, steps, device)
     tell(model, inference, training, loss, device)

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from torch_steps import prepare, read_safetensors, tell, timed
+from torch_steps import answering, prepare, read_safetensors, tell, timed
 from train_step import fill_steps
 
 BETAS, DECAY, LIMIT, TEXT_RATE = (0.9, 0.99), 1e-5, 5.0, 0.1
@@ -287,7 +287,7 @@ def measure(steps, device, threads, path):
         optimizer.step()
         return loss.item()
 
-    inference = timed(answer, steps, device)
+    inference = answering(answer, steps, device)
     model.train()
     training = timed(train, steps, device)
     tell(model, inference, training, loss, device)

@@ -1,6 +1,7 @@
 """What the peers of training steps share: the file that our side starts them from, timing, and running both sides in turns."""
 
 import json
+import os
 import statistics
 import struct
 import subprocess
@@ -32,18 +33,24 @@ def prepare(threads):
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
 
 
+def answering(work, steps, device):
+    """As `timed`; nothing where `ONLY_TRAINING` in the environment asks for steps of training alone."""
+    return ([], [], None) if "ONLY_TRAINING" in os.environ else timed(work, steps, device)
+
+
 def timed(work, steps, device):
-    """Seconds and processor seconds of every run after a first that does not count, and what the first gave."""
+    """Seconds and processor seconds of every run after a first that does not count, or of that one where there are no others,
+    and what the first gave."""
     wall, cpu, first = [], [], None
     for number in range(steps + 1):
         began, began_cpu = time.perf_counter(), time.process_time()
         result = work()
         if device.type == "cuda":
             torch.cuda.synchronize()
-        if number:
+        if number or not steps:
             wall.append(time.perf_counter() - began)
             cpu.append(time.process_time() - began_cpu)
-        else:
+        if not number:
             first = result
     return wall, cpu, first
 

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from torch_steps import prepare, read_safetensors, tell, timed
+from torch_steps import answering, prepare, read_safetensors, tell, timed
 
 MIN_IOU, MAX_IOU = 0.5, 1.0
 LIMIT, RATE = 10.0, 1e-4
@@ -142,7 +142,7 @@ def main():
         optimizer.step()
         return loss.item()
 
-    inference = timed(answer, steps, device)
+    inference = answering(answer, steps, device)
     training = timed(train, steps, device)
     tell(model, inference, training, training[2], device)
 

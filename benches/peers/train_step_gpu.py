@@ -34,7 +34,7 @@ def main():
                     f'kernel = {kernel}\nlayers = {LAYERS}\nsupport = "{support}"\n'
                 )
                 start = pathlib.Path(folder, f"start-{support}.safetensors")
-                lines[support] = run("ours", [ours, settings, batch, steps, "cuda:0", start])
+                lines[support] = run("ours", [ours, "2d-tan", settings, batch, steps, "cuda:0", start])
             script = HERE / "train_step.py"
             start = pathlib.Path(folder, "start-exact.safetensors")
             peer = run("torch", [sys.executable, script, clips, counts, kernel, LAYERS, batch, steps, "cuda", 8, start])

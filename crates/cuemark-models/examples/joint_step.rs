@@ -1,8 +1,9 @@
 //! Our side of `cargo xtask bench joint`: times one answer and a training step of a network of moments and highlights at
 //! the published size.
 //!
-//! `joint_step MODEL BATCH STEPS DEVICE FILE.safetensors`
+//! `joint_step MODEL BATCH STEPS DEVICE FILE.safetensors [SETTINGS.toml]`
 //!
+//! Without settings the network is the published one.
 //! Writes the parameters it starts from and its batch to the file, for `benches/peers/joint_step.py` to start from the same.
 //! Prints one line of JSON: seconds of every step after a first that does not count, processor seconds of the same, and the
 //! loss without dropout, by which both sides show that they compute the same.
@@ -14,11 +15,11 @@ use std::error::Error;
 use candle_core::{DType, Device, Tensor};
 use cuemark_core::{NormSpan, QueryId, Rng, VideoId};
 use cuemark_models::{
-    Batch, ClipLabels, Given, JointTargets, JointTruth, Model, QueryBatch, RatedClip, Targets, VideoBatch, registry,
+    Batch, ClipLabels, Given, JointTargets, JointTruth, QueryBatch, RatedClip, Targets, VideoBatch, registry,
 };
-use cuemark_tensor::optim::{Adam, AdamConfig, WeightDecay, clip_factor, gradient_norm};
+use cuemark_tensor::optim::{Adam, AdamConfig, WeightDecay};
 use cuemark_tensor::{Params, Pass, Precision, on_threads};
-use measure::{Seconds, number, told, write_start};
+use measure::{Seconds, number, step, told, write_start};
 
 /// As the program people run has it.
 #[global_allocator]
@@ -38,17 +39,18 @@ const DECAY: f64 = 1e-4;
 #[allow(clippy::print_stdout)] // an example talks to the terminal
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [name, batch, steps, device, file] = words.as_slice() else {
-        return Err("usage: joint_step MODEL BATCH STEPS DEVICE FILE.safetensors".into());
+    let [name, batch, steps, device, file, settings @ ..] = words.as_slice() else {
+        return Err("usage: joint_step MODEL BATCH STEPS DEVICE FILE.safetensors [SETTINGS.toml]".into());
     };
+    let settings: toml::Table = settings.first().map_or(Ok(String::new()), std::fs::read_to_string)?.parse()?;
     let (size, steps): (usize, usize) = (batch.parse()?, steps.parse()?);
     let device = cuemark_tensor::device(device)?;
     cuemark_tensor::set_precision(Precision::Tf32);
     let params = Params::seeded(1, &device);
     let given = Given::widths(VISUAL, WORD, 0);
-    let model = registry::find(name)?.build(&toml::Table::new(), &given, params.builder())?;
+    let model = registry::find(name)?.build(&settings, &given, params.builder())?;
     let here = draw_batch(size)?;
-    start(&params, &here, file)?;
+    start(&params, &here, &settings, file)?;
     let batch = here.to_device(&device)?;
     let one = draw_batch(1)?;
     let loss = number(&model.loss(&batch, &Pass::answering())?.total)?;
@@ -58,25 +60,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         AdamConfig { weight_decay: WeightDecay::Decoupled(DECAY), ..AdamConfig::default() },
         &[],
     )?;
-    let inference = Seconds::of(steps, |_| {
+    let inference = Seconds::answering(steps, |_| {
         let one = one.to_device(&device)?;
         on_threads(&device, || model.answer(&one))?;
         Ok(())
     })?;
     let training = Seconds::of(steps, |number| {
-        step(model.as_ref(), &batch, &mut adam, number as u64)?;
-        Ok(device.synchronize()?)
+        let pass = Pass::training(0, 1, Rng::new(number as u64));
+        step(model.as_ref(), &batch, pass, &mut adam, [RATE, LIMIT])?;
+        Ok(())
     })?;
     println!("{}", told(&inference, &training, loss, &params)?);
     Ok(())
-}
-
-fn step(model: &dyn Model, batch: &Batch, adam: &mut Adam, seed: u64) -> Result<f64, Box<dyn Error>> {
-    let total = model.loss(batch, &Pass::training(0, 1, Rng::new(seed)))?.total;
-    let gradients = total.backward()?;
-    let norm = gradient_norm(adam.parameters(), &gradients)?;
-    adam.step(&gradients, RATE, clip_factor(norm, LIMIT))?;
-    Ok(number(&total)?)
 }
 
 /// Rows of length one, as the recipe has them.
@@ -137,7 +132,9 @@ fn draw_batch(size: usize) -> Result<Batch, Box<dyn Error>> {
 }
 
 /// What the other side starts from.
-fn start(params: &Params, batch: &Batch, file: &str) -> Result<(), Box<dyn Error>> {
+fn start(params: &Params, batch: &Batch, settings: &toml::Table, file: &str) -> Result<(), Box<dyn Error>> {
+    let heads = settings.get("network").and_then(|network| network.get("heads")).and_then(toml::Value::as_integer);
+    let heads = heads.map_or(HEADS, |heads| heads as f32);
     let truth = JointTruth::draw("bench", batch, &Pass::answering())?;
     let counts: Vec<i64> = truth.windows.iter().map(|windows| windows.len() as i64).collect();
     let windows = truth.windows.concat();
@@ -158,7 +155,7 @@ fn start(params: &Params, batch: &Batch, file: &str) -> Result<(), Box<dyn Error
         ("good", here(flat(&truth.pairs.positive), &pairs)?),
         ("bad", here(flat(&truth.pairs.negative), &pairs)?),
         ("totals", Tensor::new(truth.totals.clone(), &Device::Cpu)?),
-        ("heads", Tensor::new(HEADS, &Device::Cpu)?),
+        ("heads", Tensor::new(heads, &Device::Cpu)?),
     ];
     write_start(params, inputs, file)
 }

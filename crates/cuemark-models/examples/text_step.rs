@@ -1,8 +1,9 @@
 //! Our side of `cargo xtask bench text`: times one answer and a training step of MMN with DistilBERT, drawn from a seed and
 //! fine-tuned, at the size that MMN was published with for Charades-STA.
 //!
-//! `text_step VIDEOS STEPS DEVICE FILE.safetensors`
+//! `text_step VIDEOS STEPS DEVICE FILE.safetensors [SETTINGS.toml]`
 //!
+//! Without settings the network is the published one for Charades-STA.
 //! Writes the parameters it starts from and its batch to the file, for `benches/peers/mmn_step.py` to start from the same.
 //! Prints one line of JSON: seconds of every step after a first that does not count, processor seconds of the same, and the
 //! loss without dropout, by which both sides show that they compute the same.
@@ -13,11 +14,15 @@ use std::error::Error;
 
 use candle_core::{DType, Device, Tensor};
 use cuemark_core::{NormSpan, QueryId, Rng, VideoId};
-use cuemark_models::{Batch, Given, Model, QueryBatch, Targets, VideoBatch, registry};
-use cuemark_tensor::optim::{Adam, AdamConfig, WeightDecay, clip_factor, gradient_norm};
-use cuemark_tensor::{Params, Pass, Precision};
-use measure::{Seconds, number, told, write_start};
+use cuemark_models::{Batch, Given, QueryBatch, Targets, VideoBatch, registry};
+use cuemark_tensor::optim::{Adam, AdamConfig, WeightDecay};
+use cuemark_tensor::{Params, Pass, Precision, on_threads};
+use measure::{Seconds, number, step, told, write_start};
 use serde_json::json;
+
+/// As the program people run has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The vocabulary of the uncased base models, and the numbers of its two markers.
 const VOCABULARY: usize = 30_522;
@@ -35,15 +40,16 @@ const EPOCH: usize = 5;
 #[allow(clippy::print_stdout)] // an example talks to the terminal
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [videos, steps, device, file] = words.as_slice() else {
-        return Err("usage: text_step VIDEOS STEPS DEVICE FILE.safetensors".into());
+    let [videos, steps, device, file, settings @ ..] = words.as_slice() else {
+        return Err("usage: text_step VIDEOS STEPS DEVICE FILE.safetensors [SETTINGS.toml]".into());
     };
     let (videos, steps): (usize, usize) = (videos.parse()?, steps.parse()?);
     let device = cuemark_tensor::device(device)?;
     cuemark_tensor::set_precision(Precision::Tf32);
     let card = registry::find("mmn")?;
     let size = card.full_sizes.iter().find(|size| size.dataset == "charades-sta").ok_or("no size for Charades-STA")?;
-    let settings: toml::Table = size.settings.parse()?;
+    let settings: toml::Table =
+        settings.first().map_or_else(|| Ok(size.settings.to_owned()), std::fs::read_to_string)?.parse()?;
     let params = Params::seeded(1, &device);
     let model = card.build(&settings, &Given::widths(size.visual, 0, VOCABULARY), params.builder())?;
     let rows = model.input().resample.rows();
@@ -60,24 +66,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut adam = Adam::new(params.trainable(), config, &[])?;
     adam.set_rates(&|name| model.rate(name, &Pass::training(0, EPOCH, Rng::new(0))));
-    let inference = Seconds::of(steps, |_| {
-        model.propose(&one.to_device(&device)?)?;
+    let inference = Seconds::answering(steps, |_| {
+        let one = one.to_device(&device)?;
+        on_threads(&device, || model.propose(&one))?;
         Ok(())
     })?;
     let training = Seconds::of(steps, |number| {
-        step(model.as_ref(), &batch, &mut adam, number as u64)?;
-        Ok(device.synchronize()?)
+        let pass = Pass::training(0, EPOCH, Rng::new(number as u64));
+        step(model.as_ref(), &batch, pass, &mut adam, [RATE, LIMIT])?;
+        Ok(())
     })?;
     println!("{}", told(&inference, &training, loss, &params)?);
     Ok(())
-}
-
-fn step(model: &dyn Model, batch: &Batch, adam: &mut Adam, seed: u64) -> Result<f64, Box<dyn Error>> {
-    let total = model.loss(batch, &Pass::training(0, EPOCH, Rng::new(seed)))?.total;
-    let gradients = total.backward()?;
-    let norm = gradient_norm(adam.parameters(), &gradients)?;
-    adam.step(&gradients, RATE, clip_factor(norm, LIMIT))?;
-    Ok(number(&total)?)
 }
 
 fn draw_batch(videos: usize, each: usize, shape: (usize, usize)) -> Result<Batch, Box<dyn Error>> {
@@ -131,8 +131,10 @@ fn start(params: &Params, batch: &Batch, settings: &toml::Table, file: &str) -> 
     let spans = batch.targets.iter().flat_map(|targets| &targets.spans);
     let spans: Vec<f32> = spans.flat_map(|span| [span.start() as f32, span.end() as f32]).collect();
     let (map, matching) = (&settings["network"]["map"], &settings["matching"]);
+    let text = settings["network"].get("text").and_then(|text| text.get("heads"));
+    let heads = text.and_then(toml::Value::as_integer).unwrap_or(12);
     let about = json!({
-        "clips": map["clips"], "counts": map["counts"], "heads": 12,
+        "clips": map["clips"], "counts": map["counts"], "heads": heads,
         "margin": matching["margin"], "weight": matching["weight"], "rate": RATE,
     });
     let about = about.to_string().into_bytes();

@@ -1,10 +1,11 @@
-//! Our side of `cargo xtask bench train`: times 2D-TAN's inference and training steps.
+//! Our side of `cargo xtask bench train` and `bench threads`: times inference and training steps of a method that reads pairs of a
+//! video and a query in words, as 2D-TAN and TMLGA.
 //!
-//! `train_step SETTINGS.toml BATCH STEPS DEVICE FILE.safetensors`
+//! `train_step MODEL SETTINGS.toml BATCH STEPS DEVICE FILE.safetensors`
 //!
-//! Writes the parameters it starts from and its inputs to the file, for `benches/peers/train_step.py` to start from the
-//! same. Prints one line of JSON: seconds of every step after a first that does not count, processor seconds of the same,
-//! and the loss of the first step.
+//! Writes the parameters it starts from and its inputs to the file, for `benches/peers/train_step.py` or `tmlga_step.py` to start
+//! from the same. Prints one line of JSON: seconds of every step after a first that does not count, processor seconds of the
+//! same, and the loss before the first step, without dropout.
 
 mod measure;
 
@@ -12,11 +13,15 @@ use std::error::Error;
 
 use candle_core::{DType, Device, Tensor};
 use cuemark_core::{NormSpan, QueryId, Rng, VideoId};
-use cuemark_models::{Batch, Given, Loss, Model, QueryBatch, Targets, VideoBatch, registry};
+use cuemark_models::{Batch, Given, QueryBatch, Targets, VideoBatch, registry};
 use cuemark_tensor::map::{CellsComputed, MapLayout, StackPlan, Support};
-use cuemark_tensor::optim::{Adam, AdamConfig, clip_factor, gradient_norm};
-use cuemark_tensor::{Params, Pass, Precision};
-use measure::{Seconds, number, told, write_start};
+use cuemark_tensor::optim::{Adam, AdamConfig};
+use cuemark_tensor::{Params, Pass, Precision, on_threads};
+use measure::{Seconds, number, step, told, write_start};
+
+/// As the program people run has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Widths of the published features and word vectors, and a usual length of a query.
 const VISUAL: usize = 500;
@@ -29,8 +34,8 @@ const RATE: f64 = 1e-4;
 #[allow(clippy::print_stdout)] // an example talks to the terminal
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [settings, batch, steps, device, file] = words.as_slice() else {
-        return Err("usage: train_step SETTINGS.toml BATCH STEPS DEVICE FILE.safetensors".into());
+    let [name, settings, batch, steps, device, file] = words.as_slice() else {
+        return Err("usage: train_step MODEL SETTINGS.toml BATCH STEPS DEVICE FILE.safetensors".into());
     };
     let settings: toml::Table = std::fs::read_to_string(settings)?.parse()?;
     let (size, steps): (usize, usize) = (batch.parse()?, steps.parse()?);
@@ -38,34 +43,27 @@ fn main() -> Result<(), Box<dyn Error>> {
     // PyTorch's convolutions do so unless told otherwise.
     cuemark_tensor::set_precision(Precision::Tf32);
     let params = Params::seeded(1, &device);
-    let model = registry::find("2d-tan")?.build(&settings, &Given::widths(VISUAL, WORD, 0), params.builder())?;
+    let model = registry::find(name)?.build(&settings, &Given::widths(VISUAL, WORD, 0), params.builder())?;
     let batch = draw_batch(size, model.input().resample.rows(), &device)?;
     start(&params, &batch, file)?;
 
     let mut adam = Adam::new(params.vars(), AdamConfig::default(), &[])?;
-    let inference = Seconds::of(steps, |_| {
-        model.propose(&batch)?;
+    let loss = number(&model.loss(&batch, &Pass::answering())?.total)?;
+    let inference = Seconds::answering(steps, |_| {
+        on_threads(&device, || model.propose(&batch))?;
         Ok(())
     })?;
-    let mut first_loss = None;
-    let training = Seconds::of(steps, |_| {
-        let loss = step(model.as_ref(), &batch, &mut adam)?;
-        device.synchronize()?;
-        first_loss.get_or_insert(loss);
+    let training = Seconds::of(steps, |number| {
+        let pass = Pass::training(0, 1, Rng::new(number as u64));
+        step(model.as_ref(), &batch, pass, &mut adam, [RATE, LIMIT])?;
         Ok(())
     })?;
-    let mut line = told(&inference, &training, first_loss.unwrap_or(f64::NAN), &params)?;
-    line["cells"] = cells(&settings)?;
+    let mut line = told(&inference, &training, loss, &params)?;
+    if settings.contains_key("map") {
+        line["cells"] = cells(&settings)?;
+    }
     println!("{line}");
     Ok(())
-}
-
-fn step(model: &dyn Model, batch: &Batch, adam: &mut Adam) -> Result<f64, Box<dyn Error>> {
-    let Loss { total, .. } = model.loss(batch, &Pass::training(0, 1, Rng::new(1)))?;
-    let gradients = total.backward()?;
-    let norm = gradient_norm(adam.parameters(), &gradients)?;
-    adam.step(&gradients, RATE, clip_factor(norm, LIMIT))?;
-    Ok(number(&total)?)
 }
 
 /// How many cells the stack computes, and how many the dense one would.

@@ -1,5 +1,7 @@
 //! What a model is given: a few videos and the queries asked of them, padded to one size.
 
+use std::ops::Range;
+
 use cuemark_core::{NormSpan, QueryId, VideoId};
 use cuemark_tensor::{Device, Tensor};
 use cuemark_text::Parse;
@@ -130,6 +132,24 @@ impl Batch {
         self.len() == 0
     }
 
+    /// Some of the pairs of a batch of pairs, without what tells right from wrong.
+    ///
+    /// # Errors
+    /// When there are no such pairs.
+    pub fn pairs(&self, pairs: Range<usize>) -> Result<Self> {
+        let rows: Vec<usize> = pairs.clone().collect();
+        let mut queries = self.queries.select(&rows)?;
+        queries.video = (0..rows.len()).collect();
+        Ok(Self {
+            videos: self.videos.stretch(&pairs)?,
+            queries,
+            targets: None,
+            other_videos: self.other_videos.as_ref().map(|videos| videos.stretch(&pairs)).transpose()?,
+            similarity: None,
+            negatives: None,
+        })
+    }
+
     /// Where the answers lie.
     ///
     /// # Errors
@@ -230,6 +250,20 @@ impl Batch {
 }
 
 impl VideoBatch {
+    /// So many videos that stand together, padded as before.
+    fn stretch(&self, rows: &Range<usize>) -> Result<Self> {
+        let cut = |tensor: &Tensor| tensor.narrow(0, rows.start, rows.len());
+        Ok(Self {
+            ids: self.ids[rows.clone()].to_vec(),
+            visual: cut(&self.visual)?,
+            subtitle: self.subtitle.as_ref().map(cut).transpose()?,
+            audio: self.audio.as_ref().map(cut).transpose()?,
+            lengths: self.lengths[rows.clone()].to_vec(),
+            mask: cut(&self.mask)?,
+            durations: self.durations[rows.clone()].to_vec(),
+        })
+    }
+
     /// The same videos on `device`.
     ///
     /// # Errors

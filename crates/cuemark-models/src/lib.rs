@@ -10,6 +10,7 @@
 // thousand names would say so again and again.
 #![allow(unreachable_pub)]
 
+mod apart;
 mod batch;
 mod card;
 pub mod check;
@@ -24,6 +25,7 @@ pub(crate) mod testing;
 pub mod weights;
 mod zoo;
 
+pub use apart::{Apart, Sharing, differentiate};
 pub use batch::{Batch, Negatives, Phrases, QueryBatch, Targets, VideoBatch};
 pub use card::{Family, FullSize, ModelCard, ModelSettings, Supervision, Task};
 pub use error::{ModelError, Result};

@@ -6,7 +6,7 @@ use cuemark_features::resample::Resample;
 use cuemark_tensor::{Pass, Tensor};
 
 use crate::layers::TokenVectors;
-use crate::{Batch, QueryBatch, Result, VideoBatch};
+use crate::{Apart, Batch, QueryBatch, Result, VideoBatch};
 
 /// A method that finds the moment a sentence describes.
 pub trait Model: Send + Sync {
@@ -57,6 +57,11 @@ pub trait Model: Send + Sync {
     /// models that no first stage stands before.
     fn first_stage_negatives(&self) -> usize {
         0
+    }
+
+    /// The model as one that reads the pairs of a batch apart from each other, if it does; training then spreads them over threads.
+    fn apart(&self) -> Option<&dyn Apart> {
+        None
     }
 
     /// The model as one that answers over many videos, if it can.

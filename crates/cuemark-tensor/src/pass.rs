@@ -51,6 +51,15 @@ impl Pass {
         self.training.as_ref().map(|training| draw(&mut training.rng.borrow_mut()))
     }
 
+    /// As many passes as a batch has parts: each draws from a stream of its own, none of which depends on who draws first.
+    pub fn split(&self, parts: usize) -> Vec<Self> {
+        let part = |_| match &self.training {
+            None => Self::answering(),
+            Some(Training { stage, epoch, rng }) => Self::training(*stage, *epoch, Rng::new(rng.borrow_mut().bits())),
+        };
+        (0..parts).map(part).collect()
+    }
+
     /// While training, sets each value to zero with probability `p` and scales the rest by `1 / (1 - p)`.
     ///
     /// # Errors
@@ -80,6 +89,22 @@ mod tests {
         assert!((mean - 1.0).abs() < 0.01 && (9_500..10_500).contains(&zeros), "{mean} {zeros}");
         let same = Pass::answering().dropout(&x, 0.1).unwrap();
         assert_eq!(same.to_vec1::<f32>().unwrap(), x.to_vec1::<f32>().unwrap());
+    }
+
+    #[test]
+    fn parts_of_a_pass_draw_each_for_itself_and_the_same_again() {
+        let bits = |seed: u64| -> Vec<u64> {
+            let parts = Pass::training(2, 3, Rng::new(seed)).split(3);
+            assert!(parts.iter().all(|part| (part.stage(), part.epoch()) == (2, 3)));
+            // The last draws first.
+            let mut drawn: Vec<u64> = parts.iter().rev().map(|part| part.draw(Rng::bits).unwrap()).collect();
+            drawn.reverse();
+            drawn
+        };
+        let drawn = bits(5);
+        assert_eq!(drawn, bits(5));
+        assert!(drawn[0] != drawn[1] && drawn[1] != drawn[2]);
+        assert!(Pass::answering().split(2).iter().all(|part| !part.is_training()));
     }
 
     #[test]

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use cuemark_core::{Progress, Rng};
 use cuemark_features::Prefetch;
-use cuemark_models::Batch;
+use cuemark_models::{Batch, Sharing, differentiate};
 use cuemark_tensor::optim::{Adam, AdamConfig, Optimise, Sgd, WeightDecay};
-use cuemark_tensor::{DType, Params, Pass, Tensor};
+use cuemark_tensor::{DType, Params, Pass, Tensor, Var, step_on_threads};
 use serde_json::json;
 
 use crate::average::Average;
@@ -162,27 +162,45 @@ impl Stage {
         let Session { run, trained, state, .. } = session;
         let purpose = format!("step {} of stage {}", state.stage_step, state.stage);
         let pass = Pass::training(state.stage, epoch, Rng::stream(run.train.seed, &purpose));
-        let loss = trained.model.loss(&trained.ready(batch, &pass)?, &pass)?.total;
-        let mut gradients = loss.backward()?;
-        // A rate of 0 alone keeps the parameter where it is, but its gradient would fill the optimiser's memory and count in the
-        // norm that the others are clipped by.
-        for (name, var) in trained.params.trainable() {
-            if trained.rate(&name, &pass) == 0.0 {
-                gradients.remove(var.as_tensor());
-            }
-        }
-        let value = f64::from(loss.to_dtype(DType::F32)?.to_scalar::<f32>()?);
-        // Before the step: weights that a broken loss has touched must not reach a checkpoint.
+        let (rate, trained) = (self.rate(state), &*trained);
+        let parameters: Vec<Var> = self.optimiser.parameters().into_iter().cloned().collect();
+        let Sharing { parts, threads } = Sharing::of(trained.model.as_ref(), batch.len(), &parameters);
+        let learn = move || self.learn(trained, batch, &pass, (&parameters, parts), rate);
+        let value = step_on_threads(&trained.device, threads, learn)?;
         if !value.is_finite() {
             return Err(TrainError::Diverged { loss: value, step: state.step + 1 });
         }
-        let factor = self.config.clip().apply(&self.optimiser.parameters(), &mut gradients)?;
-        let rate = self.rate(state);
-        self.optimiser.step(&gradients, rate, factor)?;
         state.step += 1;
         state.stage_step += 1;
         state.loss_sum += value;
         state.loss_count += 1;
+        Ok(value)
+    }
+
+    /// Moves the weights by what a batch says; its loss. A loss that is no number moves nothing: weights that it has touched must
+    /// not reach a checkpoint.
+    fn learn(
+        &mut self,
+        trained: &Trained,
+        batch: &Batch,
+        pass: &Pass,
+        (parameters, parts): (&[Var], usize),
+        rate: f64,
+    ) -> Result<f64> {
+        let ready = |batch: &Batch, pass: &Pass| trained.ready(batch, pass);
+        let (loss, mut gradients) = differentiate(trained.model.as_ref(), batch, pass, parameters, parts, ready)?;
+        // A rate of 0 alone keeps the parameter where it is, but its gradient would fill the optimiser's memory and count in the
+        // norm that the others are clipped by.
+        for (name, var) in trained.params.trainable() {
+            if trained.rate(&name, pass) == 0.0 {
+                gradients.remove(var.as_tensor());
+            }
+        }
+        let value = f64::from(loss.to_dtype(DType::F32)?.to_scalar::<f32>()?);
+        if value.is_finite() {
+            let factor = self.config.clip().apply(&self.optimiser.parameters(), &mut gradients)?;
+            self.optimiser.step(&gradients, rate, factor)?;
+        }
         Ok(value)
     }
 

@@ -1,6 +1,6 @@
 //! Two programs that compute the same steps of a network, ours and PyTorch's, in turns in one run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
@@ -10,7 +10,7 @@ use super::steps::{PARTS, Side, agree, line};
 use crate::process::{cargo, scratch_folder, target_folder, watch};
 use crate::python::{self, Package};
 
-/// Threads of each side.
+/// Threads of each side where a bench does not say otherwise.
 const THREADS: usize = 2;
 /// How many times as fast as PyTorch a step should be where a bench does not say otherwise.
 const WANTED: f64 = 1.0;
@@ -24,6 +24,8 @@ pub(crate) struct Arena {
     script: PathBuf,
     /// Where files of the sides lie.
     pub(crate) folder: PathBuf,
+    /// Threads of each side.
+    pub(crate) threads: usize,
     steps: usize,
 }
 
@@ -35,6 +37,8 @@ pub(crate) struct Words<'a> {
     pub(crate) peer: &'a [String],
     /// The file that our side writes and the peer starts from.
     pub(crate) start: &'a str,
+    /// A file of settings after that, for our example.
+    pub(crate) settings: Option<&'a Path>,
 }
 
 impl Arena {
@@ -50,6 +54,7 @@ impl Arena {
             python: python::interpreter(packages)?,
             script: python::peer(script),
             folder: scratch_folder(&format!("bench-{example}"))?,
+            threads: THREADS,
             steps,
         })
     }
@@ -58,7 +63,12 @@ impl Arena {
     pub(crate) fn ours(&self, words: &Words) -> Result<Value> {
         let mut command = Command::new(&self.ours);
         command.args(words.ours).args([self.steps.to_string(), "cpu".to_owned()]).arg(self.folder.join(words.start));
-        line(command.env("RAYON_NUM_THREADS", THREADS.to_string()), &self.folder)
+        // candle's own threads as the program has them.
+        command
+            .args(words.settings.iter())
+            .env("RAYON_NUM_THREADS", self.threads.to_string())
+            .env("CANDLE_NUM_THREADS", "1");
+        line(&mut command, &self.folder)
     }
 
     /// One run of the peer.
@@ -67,9 +77,9 @@ impl Arena {
         command.arg(&self.script).args(words.peer).args([
             self.steps.to_string(),
             "cpu".to_owned(),
-            THREADS.to_string(),
+            self.threads.to_string(),
         ]);
-        line(command.arg(self.folder.join(words.start)).env("OMP_NUM_THREADS", THREADS.to_string()), &self.folder)
+        line(command.arg(self.folder.join(words.start)).env("OMP_NUM_THREADS", self.threads.to_string()), &self.folder)
     }
 
     /// Both sides `repeat` times in turns: a row for each part, and every figure.

@@ -22,7 +22,7 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
     let (mut rows, mut figures) = (Vec::new(), Vec::new());
     for model in WITH_PEER.iter().chain(&ALONE) {
         let (ours, peer) = ([(*model).to_owned(), BATCH.to_string()], [(*model).to_owned()]);
-        let words = Words { ours: &ours, peer: &peer, start: &format!("start-{model}.safetensors") };
+        let words = Words { ours: &ours, peer: &peer, start: &format!("start-{model}.safetensors"), settings: None };
         let (of_model, of_figures) = if WITH_PEER.contains(model) {
             arena.versus(model, &words, options.repeat)?
         } else {

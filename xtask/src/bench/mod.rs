@@ -14,6 +14,7 @@ mod search;
 mod spread;
 mod steps;
 mod text;
+mod threads;
 mod train;
 mod versions;
 mod zoo;
@@ -82,6 +83,11 @@ pub(crate) const BENCHES: &[Bench] = &[
         name: "text",
         about: "MMN with DistilBERT fine-tuned: a training step and one query against PyTorch at the published size",
         run: text::run,
+    },
+    Bench {
+        name: "threads",
+        about: "a training step with 1 to 16 threads against PyTorch, and whether the weights stay the same to the last bit",
+        run: threads::run,
     },
     Bench {
         name: "train",

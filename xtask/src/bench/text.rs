@@ -14,7 +14,7 @@ const VIDEOS: usize = 12;
 
 pub(crate) fn run(options: &Options) -> Result<Report> {
     let arena = Arena::open("text_step", "mmn_step.py", &[python::NUMPY, python::TORCH], STEPS)?;
-    let words = Words { ours: &[VIDEOS.to_string()], peer: &[], start: "start.safetensors" };
+    let words = Words { ours: &[VIDEOS.to_string()], peer: &[], start: "start.safetensors", settings: None };
     let (rows, figures) = arena.versus("mmn with DistilBERT", &words, options.repeat)?;
     let title = "MMN with DistilBERT fine-tuned, 12 videos (a quarter of the published batch, as each of its four GPUs had), 16 \
                  clips of 4,096 numbers, two sentences a video of up to 14 tokens: dense PyTorch eager (fused attention) \

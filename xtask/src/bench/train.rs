@@ -84,8 +84,8 @@ fn ours(arena: &Arena, case: &Case, support: &str) -> Result<Value> {
         "map = {{ pre_clips = 256, clips = {clips}, counts = {counts:?} }}\nkernel = {kernel}\nlayers = {LAYERS}\nsupport = \"{support}\"\n"
     );
     std::fs::write(&settings, text)?;
-    let words = [settings.display().to_string(), batch.to_string()];
-    arena.ours(&Words { ours: &words, peer: &[], start: &start(support) })
+    let words = ["2d-tan".to_owned(), settings.display().to_string(), batch.to_string()];
+    arena.ours(&Words { ours: &words, peer: &[], start: &start(support), settings: None })
 }
 
 /// The peer; starts from what our exact side wrote.
@@ -94,7 +94,7 @@ fn peer(arena: &Arena, case: &Case) -> Result<Value> {
     let words = [case.clips, case.kernel, LAYERS, case.batch].map(|number| number.to_string());
     let [clips, kernel, layers, batch] = words;
     let words = [clips, counts.join(","), kernel, layers, batch];
-    arena.peer(&Words { ours: &[], peer: &words, start: &start(SUPPORTS[0]) })
+    arena.peer(&Words { ours: &[], peer: &words, start: &start(SUPPORTS[0]), settings: None })
 }
 
 fn start(support: &str) -> String {

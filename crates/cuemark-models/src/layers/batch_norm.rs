@@ -1,8 +1,10 @@
 //! Batch norm over channels-last input, also where some of the rows are known without being computed.
 
-use candle_core::{Result, Tensor, Var};
+use std::sync::Arc;
+
+use candle_core::{D, Device, Result, Tensor, Var};
 use candle_nn::{Init, VarBuilder};
-use cuemark_tensor::Pass;
+use cuemark_tensor::{Normalising, Pass, batch_norm};
 
 /// Share of the new statistics in the running ones.
 const MOMENTUM: f64 = 0.1;
@@ -24,6 +26,25 @@ pub struct ConstantRows<'a> {
     pub rows: usize,
     /// What each holds.
     pub value: &'a Tensor,
+}
+
+/// What each cell is multiplied by, in both forms that are asked for.
+#[derive(Debug, Clone)]
+pub struct Shares {
+    values: Arc<Vec<f32>>,
+    /// `[cells, 1]`.
+    tensor: Tensor,
+}
+
+impl Shares {
+    /// One per cell.
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    pub fn new(shares: &[f32], device: &Device) -> Result<Self> {
+        let tensor = Tensor::from_slice(shares, (shares.len(), 1), device)?;
+        Ok(Self { values: Arc::new(shares.to_vec()), tensor })
+    }
 }
 
 impl BatchNorm {
@@ -62,6 +83,46 @@ impl BatchNorm {
     /// # Errors
     /// Those of the tensor operations.
     pub fn forward_among(&self, x: &Tensor, constant: Option<ConstantRows>, pass: &Pass) -> Result<Tensor> {
+        self.forward_bent(x, constant, None, pass)
+    }
+
+    /// As [`BatchNorm::forward_among`]; with `shares [cells, 1]`, what is below 0 becomes 0 then, and cells are multiplied by them.
+    ///
+    /// # Shapes
+    /// - x `[videos, cells, channels]` with shares, else as [`BatchNorm::forward`]
+    ///
+    /// # Errors
+    /// Those of the tensor operations.
+    pub fn forward_bent(
+        &self,
+        x: &Tensor,
+        constant: Option<ConstantRows>,
+        shares: Option<&Shares>,
+        pass: &Pass,
+    ) -> Result<Tensor> {
+        if pass.is_training() && x.device().is_cpu() {
+            let by = Normalising {
+                weight: &self.weight,
+                bias: &self.bias,
+                constant: constant.map(|constant| (constant.rows, constant.value)),
+                eps: self.eps,
+                shares: shares.map(|shares| Arc::clone(&shares.values)),
+            };
+            let normalised = batch_norm(x, by)?;
+            let rows = x.elem_count() / x.dim(D::Minus1)?.max(1) + constant.map_or(0, |constant| constant.rows);
+            let unbiased = rows as f64 / (rows as f64 - 1.0).max(1.0);
+            self.remember(&normalised.mean, &(normalised.variance * unbiased)?)?;
+            return Ok(normalised.y);
+        }
+        let y = self.composed(x, constant, pass)?;
+        match shares {
+            Some(shares) => y.relu()?.broadcast_mul(&shares.tensor),
+            None => Ok(y),
+        }
+    }
+
+    /// Of general operations, as a GPU computes it and as running statistics are applied.
+    fn composed(&self, x: &Tensor, constant: Option<ConstantRows>, pass: &Pass) -> Result<Tensor> {
         if !pass.is_training() {
             return self.scale(&x.broadcast_sub(&self.running_mean)?, &self.running_var);
         }

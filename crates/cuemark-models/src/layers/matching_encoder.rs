@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     BatchNorm, BertSize, CellFill, CellFilling, ClipProjection, ConstantRows, FillNames, LayerNorm, Linear, MapSize,
-    MapSupport, MomentMap, TokenEncoder, linear, pointwise, real_steps, uniform,
+    MapSupport, MomentMap, Shares, TokenEncoder, linear, pointwise, real_steps, uniform,
 };
 use crate::Given;
 
@@ -197,7 +197,7 @@ struct NormLayer {
 /// Which cells each layer computes, and what each is multiplied by.
 #[derive(Debug, Clone)]
 struct Stack {
-    layers: Vec<(Arc<LayerPlan>, Tensor)>,
+    layers: Vec<(Arc<LayerPlan>, Shares)>,
     valid_rows: Tensor,
     support: Support,
 }
@@ -296,7 +296,7 @@ impl MomentEncoder {
             let outside =
                 ConstantRows { rows: videos * (plan.dense_cells() - plan.output_count()), value: &layer.bias };
             let outside = (stack.support == Support::Reached).then_some(outside);
-            layer.norm.forward_among(&x, outside, pass)?.relu()?.broadcast_mul(share)
+            layer.norm.forward_bent(&x, outside, Some(share), pass)
         })
     }
 
@@ -308,9 +308,7 @@ impl MomentEncoder {
 impl Stack {
     fn new(map: &MomentMap, kernel: usize, layers: usize, support: Support, device: &Device) -> Result<Self> {
         let plan = StackPlan::new(map.layout(), kernel, layers, support)?;
-        let layer = |plan: &Arc<LayerPlan>| {
-            Ok((Arc::clone(plan), Tensor::from_slice(plan.weights(), (plan.output_count(), 1), device)?))
-        };
+        let layer = |plan: &Arc<LayerPlan>| Ok((Arc::clone(plan), Shares::new(plan.weights(), device)?));
         let valid_rows = Tensor::new(plan.valid_rows(), device)?;
         Ok(Self { layers: plan.layers.iter().map(layer).collect::<Result<_>>()?, valid_rows, support })
     }

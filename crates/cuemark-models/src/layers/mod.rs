@@ -36,7 +36,7 @@ pub(crate) use anchor_network::trial as anchor_trial;
 pub use anchor_network::{AnchorForward, AnchorInputs, AnchorLayers, AnchorQuery, AnchorRules, Movers};
 pub use anchors::{AnchorHead, AnchorSettings, Anchored, FrameRange, Positives, best_anchors, ranges_of_fixture};
 pub use attention::{MultiHead, see_only};
-pub use batch_norm::{BatchNorm, ConstantRows};
+pub use batch_norm::{BatchNorm, ConstantRows, Shares};
 pub use bert::{Bert, BertFamily, BertSize};
 pub use boundaries::{ScoredClips, best_clips, clip_span, nearest_clips, rank_boundaries};
 pub use boundary_pairs::{EndClip, PairLimits, as_proposals, best_pairs, probabilities};

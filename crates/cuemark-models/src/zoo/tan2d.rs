@@ -16,7 +16,9 @@ use crate::layers::{
     Ways, last_step, linear, pointwise,
 };
 use crate::losses::ScaledIou;
-use crate::{Batch, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
+use crate::{
+    Apart, Batch, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task,
+};
 
 /// What registers the model.
 pub static CARD: ModelCard = ModelCard {
@@ -170,9 +172,12 @@ impl Model for Tan2d {
         Input::pairs(self.config.map.pre_clips)
     }
 
-    fn loss(&self, batch: &Batch, _: &Pass) -> Result<Loss> {
-        let ious = self.map.ious(&batch.targets(CARD.name)?.spans, batch.videos.visual.device())?;
-        Ok(self.config.targets.loss(&self.of_batch(batch)?.logits, &ious)?.into())
+    fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {
+        self.judge(&self.read(batch, pass)?, batch, pass)
+    }
+
+    fn apart(&self) -> Option<&dyn Apart> {
+        Some(self)
     }
 
     fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>> {
@@ -185,6 +190,17 @@ impl Model for Tan2d {
 
     fn grid(&self) -> Option<Grid> {
         Some(Grid { clips: self.config.map.clips })
+    }
+}
+
+impl Apart for Tan2d {
+    fn read(&self, part: &Batch, _: &Pass) -> Result<Vec<Tensor>> {
+        Ok(vec![self.of_batch(part)?.logits])
+    }
+
+    fn judge(&self, found: &[Tensor], batch: &Batch, _: &Pass) -> Result<Loss> {
+        let ious = self.map.ious(&batch.targets(CARD.name)?.spans, batch.videos.visual.device())?;
+        Ok(self.config.targets.loss(&found[0], &ious)?.into())
     }
 }
 

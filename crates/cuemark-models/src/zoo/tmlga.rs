@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::{Fixture, Trace};
 use crate::layers::{Linear, Recurrent, Running, Ways, clip_span, linear, rank_boundaries, real_steps};
-use crate::{Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task};
+use crate::{
+    Apart, Batch, Family, FullSize, Given, Input, Loss, Model, ModelCard, Proposal, Result, Supervision, Task,
+};
 
 /// What registers the model.
 pub static CARD: ModelCard = ModelCard {
@@ -116,6 +118,14 @@ struct Forward {
     ends: Tensor,
 }
 
+/// What the loss sees of it.
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    attention: &'a Tensor,
+    starts: &'a Tensor,
+    ends: &'a Tensor,
+}
+
 /// Soft labels of the boundaries and the clips between them, `[batch, clips]`.
 struct Truth {
     starts: Tensor,
@@ -127,6 +137,12 @@ struct Truth {
 struct Losses {
     per_sample: Tensor,
     attention: Tensor,
+}
+
+impl Forward {
+    fn found(&self) -> Found<'_> {
+        Found { attention: &self.attention, starts: &self.starts, ends: &self.ends }
+    }
 }
 
 impl Tmlga {
@@ -214,7 +230,7 @@ impl Truth {
         Ok(Self { starts: tensor(starts)?, ends: tensor(ends)?, inside: tensor(inside)? })
     }
 
-    fn losses(&self, forward: &Forward, mask: &Tensor) -> Result<Losses> {
+    fn losses(&self, found: Found, mask: &Tensor) -> Result<Losses> {
         // On padding both are 1, so that the logarithm of their ratio is 0.
         let lift = mask.affine(-1.0, 1.0)?;
         let divergence = |label: &Tensor, found: &Tensor| -> Result<Tensor> {
@@ -223,10 +239,10 @@ impl Truth {
             let ratio = (found.log()? - (label + &lift)?.log()?)?;
             Ok((label * ratio)?.sum(1)?.neg()?)
         };
-        let per_sample = (divergence(&self.starts, &forward.starts)? + divergence(&self.ends, &forward.ends)?)?;
+        let per_sample = (divergence(&self.starts, found.starts)? + divergence(&self.ends, found.ends)?)?;
         let outside = self.inside.affine(-1.0, 1.0)?;
         // As large as the published 1e-12 where that is lost beside 1: an attention of exactly 1 inside the moment is no fault.
-        let missed = forward.attention.affine(-1.0, 1.0)?.maximum(1e-12f32)?.log()?;
+        let missed = found.attention.affine(-1.0, 1.0)?.maximum(1e-12f32)?.log()?;
         Ok(Losses { per_sample, attention: (outside * missed)?.sum(1)?.mean_all()?.neg()? })
     }
 }
@@ -257,9 +273,11 @@ impl Model for Tmlga {
     }
 
     fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {
-        let losses = Truth::of_batch(batch)?.losses(&self.of_batch(batch, pass)?, &batch.videos.mask)?;
-        let parts = vec![("boundaries", losses.per_sample.mean_all()?), ("attention", losses.attention.clone())];
-        Ok(Loss { total: losses.total()?, parts })
+        self.judge(&self.read(batch, pass)?, batch, pass)
+    }
+
+    fn apart(&self) -> Option<&dyn Apart> {
+        Some(self)
     }
 
     fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>> {
@@ -276,6 +294,20 @@ impl Model for Tmlga {
             }
         }
         Ok(ranked)
+    }
+}
+
+impl Apart for Tmlga {
+    fn read(&self, part: &Batch, pass: &Pass) -> Result<Vec<Tensor>> {
+        let Forward { attention, starts, ends, .. } = self.of_batch(part, pass)?;
+        Ok(vec![attention, starts, ends])
+    }
+
+    fn judge(&self, found: &[Tensor], batch: &Batch, _: &Pass) -> Result<Loss> {
+        let found = Found { attention: &found[0], starts: &found[1], ends: &found[2] };
+        let losses = Truth::of_batch(batch)?.losses(found, &batch.videos.mask)?;
+        let parts = vec![("boundaries", losses.per_sample.mean_all()?), ("attention", losses.attention.clone())];
+        Ok(Loss { total: losses.total()?, parts })
     }
 }
 
@@ -299,7 +331,7 @@ fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
         ends: fixture.input("end_label")?,
         inside: fixture.input("inside_label")?,
     };
-    let losses = truth.losses(&forward, &mask)?;
+    let losses = truth.losses(forward.found(), &mask)?;
 
     let mut trace = Trace::new();
     trace.out("dynamic_filter", &forward.filter);

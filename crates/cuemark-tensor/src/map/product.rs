@@ -9,10 +9,20 @@ use rayon::prelude::*;
 use super::plan::LayerPlan;
 use crate::matrix::{Into, Matrix, Threads, product_into};
 
-/// Rows that are multiplied at once: three buffers of that many rows of 512 numbers fit the second-level cache.
+/// The most rows that are multiplied at once: three buffers of that many rows of 512 numbers fit the second-level cache.
 const BLOCK_ROWS: usize = 256;
+/// The fewest: with fewer, bringing the weights into order takes a good part of a product's time.
+const FEWEST_ROWS: usize = 128;
+/// Blocks come in multiples of this many, so that up to as many threads all end at once.
+const EVENLY: usize = 16;
 /// Rows of a weight gradient that one task adds up.
-const BLOCK_CHANNELS: usize = 256;
+const BLOCK_CHANNELS: usize = 128;
+
+/// Rows of a block, of so many in all: a matter of the work, never of the number of threads.
+fn block_rows(rows: usize) -> usize {
+    let blocks = EVENLY * rows.div_ceil(EVENLY * BLOCK_ROWS).max(1);
+    rows.div_ceil(blocks).clamp(FEWEST_ROWS, BLOCK_ROWS)
+}
 
 /// Sizes of one convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,12 +122,13 @@ pub(super) fn multiply(plan: &LayerPlan, sizes: Sizes, weights: &PlacedWeights, 
     };
     let (g_from, g_to) = (c_from / groups, c_to / groups);
     let scratch = || Scratch::new(c_from, c_to);
-    to.par_chunks_mut(BLOCK_ROWS * c_to).enumerate().for_each_init(scratch, |scratch, (block, to)| {
+    let size = block_rows(to.len() / c_to.max(1));
+    to.par_chunks_mut((size * c_to).max(1)).enumerate().for_each_init(scratch, |scratch, (block, to)| {
         let rows = to.len() / c_to;
         for place in 0..area {
             scratch.pairs.clear();
             for row in 0..rows {
-                let (item, cell) = ((block * BLOCK_ROWS + row) / to_cells, (block * BLOCK_ROWS + row) % to_cells);
+                let (item, cell) = ((block * size + row) / to_cells, (block * size + row) % to_cells);
                 let other = list[cell * area + place] as usize;
                 if other > 0 {
                     scratch.pairs.push((row, item * from_cells + other - 1));
@@ -217,6 +228,11 @@ fn gather(
 mod tests {
     use super::*;
     use crate::map::{MapLayout, StackPlan, Support};
+
+    #[test]
+    fn blocks_are_even_for_sixteen_threads_and_neither_small_nor_large() {
+        assert_eq!([1, 2_000, 2_049, 4_096, 5_600].map(block_rows), [128, 128, 129, 256, 175]);
+    }
 
     /// Of the published sizes the smallest, with one item: the buffers of two threads and our largest layer together
     /// take less than the dense layer's output alone.

@@ -46,7 +46,7 @@ fn share_of(name: &str, groups: &[Group], weight_decay: WeightDecay) -> (f64, We
 }
 
 /// What changes parameters by their gradients.
-pub trait Optimise: std::fmt::Debug {
+pub trait Optimise: std::fmt::Debug + Send {
     /// The parameters it changes.
     fn parameters(&self) -> Vec<&Var>;
 

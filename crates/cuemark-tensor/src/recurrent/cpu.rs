@@ -21,6 +21,11 @@ pub(super) fn forward(layer: Layer, sizes: Sizes, given: &[f32], weights: &[f32]
     let (gates, kept) = (layer.cell.gates() * hidden, layer.cell.kept() * hidden);
     let (weights, below) = weights.split_at(gates * hidden);
     let (bias, sees) = below.split_at(gates);
+    // Turned once, so that no step's product has to.
+    let mut turned = vec![0.0; weights.len()];
+    for (gate, row) in weights.chunks_exact(hidden).enumerate() {
+        turned.iter_mut().skip(gate).step_by(gates).zip(row).for_each(|(to, from)| *to = *from);
+    }
     let mut rows = vec![0.0; steps * batch * kept];
     let (mut state, mut memory) = (start.to_vec(), vec![0.0; batch * hidden]);
     let mut remembered = vec![0.0; batch * gates];
@@ -28,7 +33,7 @@ pub(super) fn forward(layer: Layer, sizes: Sizes, given: &[f32], weights: &[f32]
         remembered.chunks_exact_mut(gates).for_each(|row| row.copy_from_slice(bias));
         product_into(
             Matrix::new(&state, batch, hidden, hidden, 1),
-            Matrix::new(weights, hidden, gates, 1, hidden),
+            Matrix::new(&turned, hidden, gates, gates, 1),
             &mut remembered,
             gates,
             Into::Add,

@@ -18,9 +18,9 @@ pub struct JointInputs {
     pub video_mask: Tensor,
     /// Real clips of each.
     pub clips: Vec<usize>,
-    /// `[batch, words, width]`.
+    /// `[texts, words, width]`: one for every pair, and in part of a batch the one that follows.
     pub text: Tensor,
-    /// `[batch, words]`, 1 where a word is real.
+    /// `[texts, words]`, 1 where a word is real.
     pub text_mask: Tensor,
     /// Real words of each.
     pub words: Vec<usize>,
@@ -34,7 +34,8 @@ impl JointInputs {
     /// When videos and queries are no pairs, a query has no word, or there are no audio features of that width.
     pub fn of(model: &'static str, batch: &Batch, limit: usize, audio: usize) -> Result<Self> {
         let (videos, queries) = (&batch.videos, &batch.queries);
-        if videos.lengths.len() != queries.lengths.len() {
+        // Part of a batch may have one query more, the one after its last.
+        if ![0, 1].contains(&queries.lengths.len().wrapping_sub(videos.lengths.len())) {
             return Err(ModelError::Missing { model, what: "one video for every query" });
         }
         if let Some(row) = queries.lengths.iter().position(|words| *words == 0) {
@@ -136,9 +137,9 @@ impl JointInputs {
         (0..self.len()).collect()
     }
 
-    /// Where the text of the next sample stands; the last one's is the first.
+    /// Where the text of the next sample stands; the last one's is the first, or the one that follows part of a batch.
     pub fn next_text(&self) -> Vec<usize> {
-        (0..self.len()).map(|row| (row + 1) % self.len().max(1)).collect()
+        (0..self.len()).map(|row| (row + 1) % self.words.len().max(1)).collect()
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let wrong = net.encode(&inputs, &projected, &inputs.next_text(), &pass)?;
     let (decoded, layers) = net.decode(&inputs, &projected, &right.memory, &pass)?;
     let truth = fixture.joint_truth(&inputs)?;
-    let losses = net.losses(&inputs, &layers, [&right.saliency, &wrong.saliency], &truth)?;
+    let losses = net.losses(&inputs.video_mask, &layers, [&right.saliency, &wrong.saliency], &truth)?;
 
     let mut trace = Trace::new();
     trace.out("vid_proj", &projected.clips);

@@ -9,19 +9,21 @@ mod config;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use candle_core::Tensor;
 use candle_nn::{Module, VarBuilder};
-use cuemark_tensor::Pass;
 use cuemark_tensor::functional::sigmoid;
+use cuemark_tensor::{DType, Pass};
 
 use crate::layers::detr::{
-    Activation, AnchoredDecoder, CrossLayer, Decoded, Encoder, InputLayers, JointInputs, LayerPlan, Memory, SetHead,
-    cross_bias, normal, pick_rows, repeat_rows, sine_place, start_token, unused_word_places,
+    Activation, AnchoredDecoder, CrossLayer, Decoded, Encoder, InputLayers, JointInputs, LayerPlan, MaskOrder, Memory,
+    SetHead, cross_bias, normal, pick_rows, repeat_rows, sine_place, start_token, unused_word_places,
 };
 use crate::layers::{Linear, linear};
 use crate::losses::{LabelLoss, PairedSaliency, SetLayer, SetLosses, set_losses};
 use crate::{
-    Batch, BatchAnswers, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result,
+    Apart, Batch, BatchAnswers, Family, FullSize, Given, Input, JointTruth, Loss, Model, ModelCard, Proposal, Result,
     Supervision, Task,
 };
 
@@ -160,14 +162,14 @@ impl QdDetr {
 
     fn losses(
         &self,
-        inputs: &JointInputs,
+        video_mask: &Tensor,
         layers: &[SetLayer],
         [right, wrong]: [&Tensor; 2],
         truth: &JointTruth,
     ) -> Result<Losses> {
         let label = LabelLoss::Entropy { background: self.config.background };
         let set = set_losses(layers, &truth.windows, &self.config.costs, label)?;
-        let saliency = PairedSaliency::of([right, wrong], &inputs.video_mask, truth, self.config.saliency.margin)?;
+        let saliency = PairedSaliency::of([right, wrong], video_mask, truth, self.config.saliency.margin)?;
         let mut total = (saliency.sum()? * self.config.saliency.weight)?;
         for losses in &set {
             total = (total + losses.weighted(&self.config.weights)?)?;
@@ -186,16 +188,11 @@ impl Model for QdDetr {
     }
 
     fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {
-        let inputs = self.inputs(batch)?;
-        let projected = self.project(&inputs, pass)?;
-        let right = self.encode(&inputs, &projected, &inputs.own_text(), pass)?;
-        let wrong = self.encode(&inputs, &projected, &inputs.next_text(), pass)?;
-        let (_, layers) = self.decode(&inputs, &projected, &right.memory, pass)?;
-        let truth = JointTruth::draw(CARD.name, batch, pass)?;
-        let losses = self.losses(&inputs, &layers, [&right.saliency, &wrong.saliency], &truth)?;
-        let mut parts = Loss::parts_of(&losses.set);
-        parts.extend(losses.saliency.parts());
-        Ok(Loss { total: losses.total, parts })
+        self.judge(&self.read(batch, pass)?, batch, pass)
+    }
+
+    fn apart(&self) -> Option<&dyn Apart> {
+        (self.config.mask_order != MaskOrder::Tiled).then_some(self)
     }
 
     fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>> {
@@ -208,5 +205,37 @@ impl Model for QdDetr {
         let encoded = self.encode(&inputs, &projected, &inputs.own_text(), &pass)?;
         let (_, layers) = self.decode(&inputs, &projected, &encoded.memory, &pass)?;
         inputs.answers(&layers, &encoded.saliency, self.config.round)
+    }
+}
+
+impl Apart for QdDetr {
+    /// The pairs, and after their queries the one that follows: the last of them must not find it salient.
+    fn part(&self, batch: &Batch, pairs: Range<usize>) -> Result<Batch> {
+        let rows: Vec<usize> = (pairs.start..=pairs.end).map(|row| row % batch.len().max(1)).collect();
+        Ok(Batch { queries: batch.queries.select(&rows)?, ..batch.pairs(pairs)? })
+    }
+
+    /// What each decoder layer proposes, logits and spans, then the clips' scores for the own query and for the next one.
+    fn read(&self, part: &Batch, pass: &Pass) -> Result<Vec<Tensor>> {
+        let inputs = self.inputs(part)?;
+        let projected = self.project(&inputs, pass)?;
+        let right = self.encode(&inputs, &projected, &inputs.own_text(), pass)?;
+        let wrong = self.encode(&inputs, &projected, &inputs.next_text(), pass)?;
+        let (_, layers) = self.decode(&inputs, &projected, &right.memory, pass)?;
+        let mut found: Vec<Tensor> = layers.into_iter().flat_map(|layer| [layer.logits, layer.spans]).collect();
+        found.extend([right.saliency, wrong.saliency]);
+        Ok(found)
+    }
+
+    fn judge(&self, found: &[Tensor], batch: &Batch, pass: &Pass) -> Result<Loss> {
+        let (layers, saliency) = found.split_at(found.len() - 2);
+        let layer = |pair: &[Tensor]| SetLayer { logits: pair[0].clone(), spans: pair[1].clone() };
+        let layers: Vec<SetLayer> = layers.chunks_exact(2).map(layer).collect();
+        let truth = JointTruth::draw(CARD.name, batch, pass)?;
+        let mask = batch.videos.mask.to_dtype(DType::F32)?;
+        let losses = self.losses(&mask, &layers, [&saliency[0], &saliency[1]], &truth)?;
+        let mut parts = Loss::parts_of(&losses.set);
+        parts.extend(losses.saliency.parts());
+        Ok(Loss { total: losses.total, parts })
     }
 }
