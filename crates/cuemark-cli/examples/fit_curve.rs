@@ -1,5 +1,5 @@
-//! Fits the curve of an index to queries of the built-in world, imprecise and exact ones, at many sizes of the index: how the curve of the
-//! encoder that comes with the program was made (`results/notes/studies-2026-11-18.md`).
+//! Fits the curve of an index to queries of the built-in world, imprecise and exact ones, at many sizes of the index. The curve of the encoder
+//! that comes with the program was fitted on less, to the figures of `index eval` at two sizes (`results/notes/studies-2026-11-18.md`).
 //!
 //! `cargo run --release --example fit_curve -- INDEX WORLD OUT.json [ANSWERS.csv]`, where the last keeps every judged answer.
 

@@ -12,7 +12,7 @@ use crate::{Result, Trained};
 const KEPT: usize = 100;
 
 /// Queries that are compared with all videos at once: enough that putting the videos' codes together is not what takes the time.
-const QUERIES_AT_ONCE: usize = 512;
+const QUERIES_AT_ONCE: usize = 128;
 
 /// Videos that are encoded at once.
 const VIDEOS_AT_ONCE: usize = 64;

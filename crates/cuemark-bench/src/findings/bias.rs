@@ -81,7 +81,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         claim: "ACRN is above Bias-based and near CTRL",
         papers: "A, B",
         answer: acrn,
-        reason: "not shown: the outer product is ninety times weaker than what stands beside it (`studies`, 5), but the variant that scales it was not run",
+        reason: "shown in part: the outer product is ninety times weaker than what stands beside it (`studies`, 5), but scaled by 128 it gives 16.9 and 16.1 (two seeds, 3,383 and 3,719 steps), so that is not the reason; smaller first weights were not run (`results/notes/studies-2026-11-18.md`)",
     },
 ];
 
