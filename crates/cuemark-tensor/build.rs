@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Files of kernels in `src/kernels/`.
-const KERNELS: [&str; 3] = ["map", "transformer", "volume"];
+const KERNELS: [&str; 4] = ["map", "recurrent", "transformer", "volume"];
 
 fn main() {
     for file in KERNELS {

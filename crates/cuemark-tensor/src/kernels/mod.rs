@@ -28,6 +28,8 @@ pub(crate) type Ptx = (&'static str, &'static str);
 pub(crate) const MAP_PTX: Ptx = ("cuemark", include_str!(concat!(env!("OUT_DIR"), "/map.ptx")));
 pub(crate) const VOLUME_PTX: Ptx = ("cuemark-volume", include_str!(concat!(env!("OUT_DIR"), "/volume.ptx")));
 
+pub(crate) const RECURRENT_PTX: Ptx = ("cuemark-recurrent", include_str!(concat!(env!("OUT_DIR"), "/recurrent.ptx")));
+
 /// Threads of a block where nothing else decides.
 const THREADS: u32 = 256;
 
@@ -146,6 +148,34 @@ macro_rules! launch_from {
     }};
 }
 pub(crate) use launch_from;
+
+/// Launches the kernel `name` of `recurrent.cu`, whose blocks wait for each other: all of them are on the GPU at once, or it fails.
+macro_rules! launch_together {
+    ($device:expr, $name:expr, $config:expr, $($argument:expr),* $(,)?) => {{
+        use candle_core::cuda_backend::WrapErr as _;
+        use candle_core::cuda_backend::cudarc::driver::PushKernelArg as _;
+        let (module, code) = $crate::kernels::RECURRENT_PTX;
+        let function = $device.get_or_load_custom_func($name, module, code)?;
+        let mut builder = function.builder();
+        $( builder.arg($argument); )*
+        // SAFETY: as in `launch_from`.
+        unsafe { builder.launch_cooperative($config) }.w()?;
+    }};
+}
+pub(crate) use launch_together;
+
+/// Blocks of so many threads, one warp for each of `channels` where the GPU has room for that: never more than one block for each of
+/// its multiprocessors, so that all can wait for each other.
+///
+/// # Errors
+/// When the driver does not tell how many there are.
+pub(crate) fn waiting(device: &CudaDevice, channels: usize, threads: u32, shared: usize) -> Result<LaunchConfig> {
+    let count = driver::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+    let most = device.cuda_stream().context().attribute(count).w()?.max(1).unsigned_abs();
+    let [channels, shared_mem_bytes] = counted([channels, shared * size_of::<f32>()])?;
+    let blocks = channels.div_ceil(threads / 32).clamp(1, most);
+    Ok(LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes })
+}
 
 /// Launches the kernel `name` of `map.cu` with the arguments that follow.
 macro_rules! launch {

@@ -1,17 +1,45 @@
-//! The layer on NVIDIA GPUs: one product and one kernel per step.
+//! The layer on NVIDIA GPUs: a few items in one launch for the whole sequence, many with one product and one kernel per step.
 
 #![allow(unsafe_code)] // kernels are launched through pointers
 
 use candle_core::cuda_backend::cudarc::driver::LaunchConfig;
 use candle_core::{CudaStorage, Layout, Result, Shape, bail};
 
-use super::{Cell, Layer, Sizes, attending};
-use crate::kernels::{Form, Product, counted, launch, over, room, view};
+use super::{Cell, Layer, Reading, Sizes, attending};
+use crate::kernels::{
+    Form, Product, RECURRENT_PTX, counted, launch, launch_from, launch_together, over, room, view, waiting,
+};
 
 type Given<'a> = (&'a CudaStorage, &'a Layout);
 
 /// Stands for "no step" in the kernels.
 const NONE: u32 = u32::MAX;
+
+/// Items up to which one launch for all steps is quicker than a product per step.
+const FEW: usize = 16;
+/// Threads of a block that waits for the others.
+const WAITING_THREADS: u32 = 128;
+/// Numbers of the memory that the threads of a block share.
+const SHARED: usize = 12 * 1024;
+
+/// Whether a layer is one launch.
+fn at_once(batch: usize, hidden: usize) -> bool {
+    batch <= FEW && batch * hidden <= SHARED
+}
+
+/// The kernel of a layer that is one launch.
+fn kernel_at_once(layer: Layer, batch: usize, gradient: bool) -> &'static str {
+    match (layer.cell, batch, gradient) {
+        (Cell::Lstm | Cell::Peephole, 1, false) => "lstm_1",
+        (Cell::Lstm | Cell::Peephole, _, false) => "lstm_4",
+        (Cell::Lstm | Cell::Peephole, 1, true) => "lstm_gradient_1",
+        (Cell::Lstm | Cell::Peephole, _, true) => "lstm_gradient_4",
+        (Cell::Gru, 1, false) => "gru_1",
+        (Cell::Gru, _, false) => "gru_4",
+        (Cell::Gru, 1, true) => "gru_gradient_1",
+        (Cell::Gru, _, true) => "gru_gradient_4",
+    }
+}
 
 fn number(step: Option<usize>) -> u32 {
     step.map_or(NONE, |step| step as u32)
@@ -27,16 +55,37 @@ pub(super) fn forward(layer: Layer, given: Given, weights: Given, start: Given) 
     let (bias, sees) = (below.slice(..gates), below.slice(gates..));
     let seeing = u32::from(layer.cell == Cell::Peephole);
     let mut rows = room(&device, steps * batch * kept)?;
+    let [items, width, count] = counted([batch, hidden, steps])?;
+    // An empty view has no place on the GPU; any other is not read where nothing is seen.
+    let seen = if seeing == 1 { &sees } else { &bias };
+    if at_once(batch, hidden) {
+        let mut arrived = device.alloc_zeros::<u32>(1)?;
+        let backwards = u32::from(layer.reading == Reading::Backwards);
+        launch_together!(
+            device,
+            kernel_at_once(layer, batch, false),
+            waiting(&device, hidden, WAITING_THREADS, batch * hidden)?,
+            &given,
+            &weights,
+            &bias,
+            seen,
+            &seeing,
+            &start,
+            &mut rows,
+            &mut arrived,
+            &count,
+            &items,
+            &width,
+            &backwards,
+        );
+        return Ok((CudaStorage::wrap_cuda_slice(rows, device), Shape::from((steps, batch, kept))));
+    }
     let mut remembered = room(&device, batch * gates)?;
     let product = Product { rows: batch, inner: hidden, columns: gates, groups: 1, apart: [0; 3] };
     let kernel = match layer.cell {
         Cell::Lstm | Cell::Peephole => "lstm_step",
         Cell::Gru => "gru_step",
     };
-    // Steps are counted by the kernels as well; checked here, they may be cast below.
-    let [items, width, _] = counted([batch, hidden, steps])?;
-    // An empty view has no place on the GPU; any other is not read where nothing is seen.
-    let seen = if seeing == 1 { &sees } else { &bias };
     for (step, before) in layer.order(steps) {
         let (state, stride) = match before {
             Some(before) => (rows.slice(before * batch * kept + kept - hidden..(before + 1) * batch * kept), kept),
@@ -88,14 +137,41 @@ pub(super) fn backward(
     let mut all = room(&device, count)?;
     let (mut pull, mut carry) =
         (device.alloc_zeros::<f32>(batch * hidden)?, device.alloc_zeros::<f32>(batch * hidden)?);
+    let [items, width, wide, number_of_steps] = counted([batch, hidden, gates, steps])?;
+    let seen = if seeing == 1 { &sees } else { &weights };
     let product = Product { rows: batch, inner: gates, columns: hidden, groups: 1, apart: [0; 3] };
     let kernel = match layer.cell {
         Cell::Lstm | Cell::Peephole => "lstm_step_gradient",
         Cell::Gru => "gru_step_gradient",
     };
-    let [items, width, _] = counted([batch, hidden, steps])?;
-    let seen = if seeing == 1 { &sees } else { &weights };
-    for (step, before) in layer.order(steps).into_iter().rev() {
+    let one_launch = at_once(batch, hidden);
+    if one_launch {
+        let mut turned = room(&device, gates * hidden)?;
+        launch_from!(RECURRENT_PTX, device, "turn", over(gates * hidden), &weights, &mut turned, &wide, &width);
+        let mut arrived = device.alloc_zeros::<u32>(1)?;
+        let backwards = u32::from(layer.reading == Reading::Backwards);
+        launch_together!(
+            device,
+            kernel_at_once(layer, batch, true),
+            waiting(&device, hidden, WAITING_THREADS, 0)?,
+            &kept,
+            &gradient,
+            &turned,
+            seen,
+            &seeing,
+            &start,
+            &mut pull,
+            &mut carry,
+            &mut all,
+            &mut arrived,
+            &number_of_steps,
+            &items,
+            &width,
+            &backwards,
+        );
+    }
+    let step_by_step = if one_launch { Vec::new() } else { layer.order(steps) };
+    for (step, before) in step_by_step.into_iter().rev() {
         let (at, previous) = (step as u32, number(before));
         launch!(
             device,
@@ -130,11 +206,12 @@ pub(super) fn backward(
     Ok((CudaStorage::wrap_cuda_slice(all, device), Shape::from(count)))
 }
 
+/// Items up to which the words' weights of all are worked out by every block.
+const FEW_ATTENDING: usize = 4;
+/// Threads of a block then: there are words to share out beside channels.
+const ATTENDING_THREADS: u32 = 256;
 /// Threads of the block that has one item.
 const THREADS: u32 = 512;
-/// Numbers of the memory that they share.
-const SHARED: usize = 12 * 1024;
-
 /// States after every step of an LSTM that looks at words first.
 pub(super) fn attending(
     sizes: &attending::Sizes,
@@ -151,6 +228,30 @@ pub(super) fn attending(
     }
     let mut states = room(&device, count * batch * hidden)?;
     let mut memory = device.alloc_zeros::<f32>(batch * hidden)?;
+    let shared = batch * hidden + looking + length;
+    if batch <= FEW_ATTENDING && shared <= SHARED {
+        let (mut query, mut arrived) = (room(&device, batch * looking)?, device.alloc_zeros::<u32>(1)?);
+        let [steps, items, length, looking, channels] = counted([count, batch, length, looking, hidden])?;
+        launch_together!(
+            device,
+            "attending",
+            waiting(&device, hidden, ATTENDING_THREADS, shared)?,
+            &given,
+            &words,
+            &weights,
+            &score,
+            &mut query,
+            &mut memory,
+            &mut states,
+            &mut arrived,
+            &steps,
+            &items,
+            &length,
+            &looking,
+            &channels,
+        );
+        return Ok((CudaStorage::wrap_cuda_slice(states, device), Shape::from((count, batch, hidden))));
+    }
     let mut remembered = device.alloc_zeros::<f32>(batch * width)?;
     let product = Product { rows: batch, inner: hidden, columns: width, groups: 1, apart: [0; 3] };
     let [blocks, length, looking, channels, bytes] = counted([batch, length, looking, hidden, length * 4])?;

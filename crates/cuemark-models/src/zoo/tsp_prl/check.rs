@@ -24,16 +24,19 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let given = Given::widths(fixture.number("unit_feature")?, sentence.dim(1)?, 0);
     let net = TspPrl::new(&config, &given, vb.clone())?;
     let (global, local) = (fixture.input("global_feature")?, fixture.input("local_feature")?);
-    let outputs = net.forward(&global, &local, &sentence, &fixture.input("location")?, &fixture.input("hidden")?)?;
+    let fixed = net.fix(&global, &sentence)?;
+    let outputs = net.forward(&fixed, &local, &fixture.input("location")?, &fixture.input("hidden")?)?;
 
     let mut trace = Trace::new();
     trace.out("hidden", &outputs.hidden);
     trace.out("iou_logit", &outputs.align);
-    trace.out("root_policy", &outputs.root.0);
-    trace.out("root_value", &outputs.root.1);
-    for ((_, name, _), leaf) in BRANCHES.iter().zip(&outputs.leaves) {
-        trace.out(&format!("{name}_policy"), &leaf.0);
-        trace.out(&format!("{name}_value"), &leaf.1);
+    let (policy, value) = outputs.of(None)?;
+    trace.out("root_policy", &policy);
+    trace.out("root_value", &value);
+    for (branch, (_, name, _)) in BRANCHES.iter().enumerate() {
+        let (policy, value) = outputs.of(Some(branch))?;
+        trace.out(&format!("{name}_policy"), &policy);
+        trace.out(&format!("{name}_value"), &value);
     }
     let table =
         |rows: Vec<f32>, columns: usize| Tensor::from_vec(rows.clone(), (rows.len() / columns, columns), &Device::Cpu);

@@ -15,13 +15,16 @@ mod rollout;
 mod tests;
 mod window;
 
-use candle_core::Tensor;
+use std::ops::Range;
+
+use candle_core::{D, Tensor};
 use candle_nn::{Init, Module, VarBuilder};
 use cuemark_core::NormSpan;
 use cuemark_features::Normalise;
 use cuemark_features::resample::Resample;
 use cuemark_tensor::functional::{l2_normalise, masked_mean, sigmoid};
-use cuemark_tensor::{DType, Pass};
+use cuemark_tensor::recurrent::{Cell, Reading, StateWeights, recur};
+use cuemark_tensor::{DType, Device, Pass};
 
 use crate::layers::{Linear, linear, uniform};
 use crate::{
@@ -29,7 +32,7 @@ use crate::{
 };
 
 pub use config::TspPrlConfig;
-use rollout::{Fixed, Greedy, Rollout, sample};
+use rollout::{Fixed, Rollout, Said};
 use window::{Window, leaf_reward, root_reward};
 
 /// What registers the model.
@@ -95,15 +98,35 @@ struct GruCell {
     from_state: Linear,
 }
 
-/// What the network says in one state.
+/// What the network says of one state, or of several along leading axes.
 struct Outputs {
+    /// `[.., hidden]`.
     hidden: Tensor,
-    /// `[batch, 5]` logits and `[batch, 1]`.
-    root: (Tensor, Tensor),
-    /// The same of every branch.
-    leaves: Vec<(Tensor, Tensor)>,
-    /// `[batch, 1]`: logit of the window's overlap.
+    /// What policies and critics say, side by side as [`columns`] has them.
+    said: Tensor,
+    /// `[.., 1]`: logit of the window's overlap.
     align: Tensor,
+}
+
+/// Where a policy and its critic stand in what is said: the root's, then the branches'. The critic stands after the actions.
+fn columns(branch: Option<usize>) -> Range<usize> {
+    let actions = |branch: usize| BRANCHES[branch].2;
+    match branch {
+        None => 0..BRANCHES.len(),
+        Some(branch) => {
+            let first = BRANCHES.len() + 1 + (0..branch).map(|earlier| actions(earlier) + 1).sum::<usize>();
+            first..first + actions(branch)
+        }
+    }
+}
+
+impl Outputs {
+    /// Logits `[.., actions]` of the root's policy or of a branch's, and the critic `[.., 1]`.
+    fn of(&self, branch: Option<usize>) -> Result<(Tensor, Tensor)> {
+        let columns = columns(branch);
+        let policy = self.said.narrow(D::Minus1, columns.start, columns.len())?;
+        Ok((policy, self.said.narrow(D::Minus1, columns.end, 1)?))
+    }
 }
 
 impl Head {
@@ -117,10 +140,6 @@ impl Head {
         };
         Ok(Self { policy: make("policy", actions, 0.01)?, value: make("value", 1, 1.0)? })
     }
-
-    fn forward(&self, hidden: &Tensor) -> Result<(Tensor, Tensor)> {
-        Ok((self.policy.forward(hidden)?, self.value.forward(hidden)?))
-    }
 }
 
 impl GruCell {
@@ -133,6 +152,13 @@ impl GruCell {
         Ok(Self { from_input: make("ih", inputs)?, from_state: make("hh", hidden)? })
     }
 
+    /// The states after every step of `[steps, batch, inputs]`, from one of zeros: `[steps, batch, hidden]`.
+    fn every_step(&self, x: &Tensor) -> Result<Tensor> {
+        let bias = self.from_state.bias_or_zeros()?;
+        let state = StateWeights { weight: self.from_state.weight(), bias: Some(&bias), sees: None };
+        Ok(recur(Cell::Gru, Reading::Forwards, &self.from_input.forward(x)?, state, None)?)
+    }
+
     /// Gates reset, update, new.
     fn forward(&self, x: &Tensor, state: &Tensor) -> Result<Tensor> {
         let (given, kept) = (self.from_input.forward(x)?, self.from_state.forward(state)?);
@@ -142,6 +168,17 @@ impl GruCell {
         let new = (part(&given, 2)? + (gate(0)? * part(&kept, 2)?)?)?.tanh()?;
         Ok((&new + (gate(1)? * (state - &new)?)?)?)
     }
+}
+
+/// One of the three things that a state is made of, by what the sentence lets through.
+fn enter(layer: &Linear, x: &Tensor, gate: &Tensor) -> Result<Tensor> {
+    Ok(l2_normalise(&layer.forward(x)?)?.relu()?.broadcast_mul(gate)?)
+}
+
+/// `[windows, 2]`: start and end as parts of the video.
+fn locations(windows: &[Window], device: &Device) -> Result<Tensor> {
+    let location: Vec<f32> = windows.iter().flat_map(|window| window.location()).collect();
+    Ok(Tensor::from_vec(location, (windows.len(), 2), device)?)
 }
 
 impl TspPrl {
@@ -171,30 +208,51 @@ impl TspPrl {
         })
     }
 
-    /// # Shapes
-    /// - global and local `[batch, window_units width]`, sentence `[batch, d_word]`, location `[batch, 2]`,
-    ///   hidden `[batch, hidden]`
-    fn forward(
-        &self,
-        global: &Tensor,
-        local: &Tensor,
-        sentence: &Tensor,
-        location: &Tensor,
-        hidden: &Tensor,
-    ) -> Result<Outputs> {
+    /// What stays the same in all steps: global `[batch, window_units width]`, sentence `[batch, d_word]`.
+    fn fix(&self, global: &Tensor, sentence: &Tensor) -> Result<Fixed> {
         let gate = sigmoid(&self.sentence.forward(sentence)?)?;
-        let enter =
-            |layer: &Linear, x: &Tensor| -> Result<Tensor> { Ok((l2_normalise(&layer.forward(x)?)?.relu()? * &gate)?) };
-        let parts = [enter(&self.local, local)?, enter(&self.global, global)?, enter(&self.location, location)?];
-        let x = self.state.forward(&Tensor::cat(&parts, 1)?)?.relu()?;
-        let hidden = self.gru.forward(&x, hidden)?;
-        let align = self.align[1].forward(&self.align[0].forward(&x)?.relu()?)?.relu()?;
-        Ok(Outputs {
-            root: self.root.forward(&hidden)?,
-            leaves: self.leaves.iter().map(|leaf| leaf.forward(&hidden)).collect::<Result<_>>()?,
-            align: self.align[2].forward(&align)?,
-            hidden,
-        })
+        Ok(Fixed { global: enter(&self.global, global, &gate)?, gate, heads: self.heads()? })
+    }
+
+    /// All policies and critics as one matrix.
+    fn heads(&self) -> Result<Linear> {
+        let heads = || std::iter::once(&self.root).chain(&self.leaves).flat_map(|head| [&head.policy, &head.value]);
+        let weights: Vec<&Tensor> = heads().map(Linear::weight).collect();
+        let biases = heads().map(Linear::bias_or_zeros).collect::<candle_core::Result<Vec<_>>>()?;
+        Ok(Linear::new(Tensor::cat(&weights, 0)?, Some(Tensor::cat(&biases, 0)?)))
+    }
+
+    /// What is seen of windows, before anything is remembered: local `[steps, batch, window_units width]` and location
+    /// `[steps, batch, 2]` to `[steps, batch, hidden]`.
+    fn see(&self, fixed: &Fixed, local: &Tensor, location: &Tensor) -> Result<Tensor> {
+        let local = enter(&self.local, local, &fixed.gate)?;
+        let parts = [fixed.global.broadcast_as(local.shape())?, enter(&self.location, location, &fixed.gate)?];
+        Ok(self.state.forward_relu(&Tensor::cat(&[&local, &parts[0], &parts[1]], D::Minus1)?)?)
+    }
+
+    /// What is said where `seen` is seen and `hidden` is the state after it.
+    fn say(&self, fixed: &Fixed, seen: &Tensor, hidden: Tensor) -> Result<Outputs> {
+        let align = self.align[1].forward_relu(&self.align[0].forward_relu(seen)?)?;
+        Ok(Outputs { said: fixed.heads.forward(&hidden)?, align: self.align[2].forward(&align)?, hidden })
+    }
+
+    /// One step of every sample: local `[batch, window_units width]`, location `[batch, 2]`, hidden `[batch, hidden]`.
+    fn forward(&self, fixed: &Fixed, local: &Tensor, location: &Tensor, hidden: &Tensor) -> Result<Outputs> {
+        let seen = self.see(fixed, &local.unsqueeze(0)?, &location.unsqueeze(0)?)?.squeeze(0)?;
+        let hidden = self.gru.forward(&seen, hidden)?;
+        self.say(fixed, &seen, hidden)
+    }
+
+    /// All steps of episodes that were walked already, in a few operations.
+    fn again(&self, batch: &Batch, fixed: &Fixed, walked: &Rollout) -> Result<Outputs> {
+        let (steps, samples) = (walked.windows.len(), batch.queries.video.len());
+        let (windows, live) = (walked.windows.concat(), walked.live.concat());
+        let rows = batch.queries.video.repeat(steps);
+        let local = self.features(&batch.videos, &rows, &windows, &live)?.reshape((steps, samples, ()))?;
+        let location = locations(&windows, local.device())?.reshape((steps, samples, 2))?;
+        let seen = self.see(fixed, &local, &location)?;
+        let hidden = self.gru.every_step(&seen)?;
+        self.say(fixed, &seen, hidden)
     }
 
     /// Features of the units that stand for each window, `[batch, window_units width]`; zeros where `seen` is false.
@@ -221,9 +279,7 @@ impl TspPrl {
         hidden: &Tensor,
     ) -> Result<Outputs> {
         let local = self.features(&batch.videos, &batch.queries.video, windows, live)?;
-        let location: Vec<f32> = windows.iter().flat_map(|window| window.location()).collect();
-        let location = Tensor::from_vec(location, (windows.len(), 2), hidden.device())?;
-        self.forward(&fixed.global, &local, &fixed.sentences, &location, hidden)
+        self.forward(fixed, &local, &locations(windows, hidden.device())?, hidden)
     }
 
     /// What stays the same in all steps, and the first windows.
@@ -235,13 +291,22 @@ impl TspPrl {
         let global = self.features(&batch.videos, &batch.queries.video, &wholes, &vec![true; wholes.len()])?;
         let sentences = masked_mean(&batch.queries.words, &batch.queries.mask.unsqueeze(2)?, 1)?;
         let hidden = Tensor::zeros((wholes.len(), self.config.hidden), DType::F32, global.device())?;
-        Ok((Fixed { global, sentences }, of_query.into_iter().map(Window::initial).collect(), hidden))
+        Ok((self.fix(&global, &sentences)?, of_query.into_iter().map(Window::initial).collect(), hidden))
     }
 
-    /// Lets every query of the batch move its window for the steps of an episode.
-    fn roll_out(&self, batch: &Batch, moments: &[NormSpan], learning: Learning, pass: &Pass) -> Result<Rollout> {
-        let (fixed, mut windows, mut hidden) = self.begin(batch)?;
-        let moments: Vec<(f64, f64)> = moments
+    /// Lets every query of the batch move its window for the steps of an episode. No gradient goes through: which way an episode
+    /// goes is known only step by step, but what is learnt from it is worked out for all steps at once.
+    fn roll_out(
+        &self,
+        batch: &Batch,
+        (fixed, mut windows, mut hidden): (&Fixed, Vec<Window>, Tensor),
+        learning: Learning,
+        pass: &Pass,
+    ) -> Result<Rollout> {
+        let fixed = fixed.detached();
+        let moments: Vec<(f64, f64)> = batch
+            .targets(CARD.name)?
+            .spans
             .iter()
             .zip(&windows)
             .map(|(span, window)| (span.start() * window.units as f64, span.end() * window.units as f64))
@@ -250,18 +315,20 @@ impl TspPrl {
         let mut done = Rollout::default();
         for _ in 0..self.config.steps {
             let outputs = self.observe(batch, &fixed, &windows, &live, &hidden)?;
-            let greedy = Greedy::of(&outputs)?;
-            let draw = |logits: &Tensor| -> Result<Vec<usize>> { sample(logits, pass) };
+            let said = Said::of(&outputs)?;
+            let greedy = said.greedy();
             let mut branches = greedy.root.clone();
             if learning == Learning::Root {
-                branches = draw(&outputs.root.0)?;
+                branches = said.draw(None, pass);
             }
-            let drawn = outputs.leaves.iter().map(|leaf| draw(&leaf.0)).collect::<Result<Vec<_>>>()?;
+            let drawn: Vec<Vec<usize>> = (0..BRANCHES.len()).map(|branch| said.draw(Some(branch), pass)).collect();
             let of = |all: &[Vec<usize>]| branches.iter().enumerate().map(|(row, branch)| all[*branch][row]).collect();
             let actions: Vec<usize> = if learning == Learning::Leaves { of(&drawn) } else { of(&greedy.leaves) };
-            done.remember(&outputs, learning, &branches, &actions)?;
+            let critic = |row: usize| said.value((learning == Learning::Leaves).then_some(branches[row]), row);
+            done.values.push((0..windows.len()).map(critic).collect());
+            done.windows.push(windows.clone());
+            done.live.push(live.clone());
             let (mut overlaps, mut rewards) = (Vec::new(), Vec::new());
-            done.counts.push(live.iter().map(|live| f32::from(u8::from(*live))).collect());
             for row in 0..windows.len() {
                 let (window, tenth) = (windows[row], windows[row].units / 10);
                 let reached =
@@ -280,7 +347,9 @@ impl TspPrl {
             }
             done.overlaps.push(overlaps);
             done.rewards.push(rewards);
-            hidden = outputs.hidden;
+            done.branches.push(branches);
+            done.actions.push(actions);
+            hidden = outputs.hidden.detach();
         }
         Ok(done)
     }
@@ -305,8 +374,10 @@ impl Model for TspPrl {
     }
 
     fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {
-        let moments = &batch.targets(CARD.name)?.spans;
-        self.roll_out(batch, moments, Self::learning(pass), pass)?.loss(&self.config)
+        let (fixed, windows, hidden) = self.begin(batch)?;
+        let learning = Self::learning(pass);
+        let walked = self.roll_out(batch, (&fixed, windows, hidden), learning, pass)?;
+        walked.loss(&self.again(batch, &fixed, &walked)?, learning, &self.config)
     }
 
     /// One answer: of all windows on the greedy path the one that the alignment head likes best.
@@ -316,8 +387,8 @@ impl Model for TspPrl {
         let mut best: Vec<(f32, Window)> = windows.iter().map(|window| (f32::NEG_INFINITY, *window)).collect();
         for _ in 0..=self.config.steps {
             let outputs = self.observe(batch, &fixed, &windows, &live, &hidden)?;
-            let greedy = Greedy::of(&outputs)?;
-            let liked = outputs.align.squeeze(1)?.to_vec1::<f32>()?;
+            let said = Said::of(&outputs)?;
+            let (greedy, liked) = (said.greedy(), said.aligns());
             for row in 0..windows.len() {
                 if !live[row] {
                     continue;

@@ -4,7 +4,9 @@ use candle_core::{D, Tensor};
 use cuemark_tensor::functional::{bce_with_logits, log_softmax};
 use cuemark_tensor::{DType, Pass};
 
-use super::{BRANCHES, Learning, Outputs, TspPrlConfig};
+use super::window::Window;
+use super::{BRANCHES, Learning, Outputs, TspPrlConfig, columns};
+use crate::layers::Linear;
 use crate::{Loss, Result};
 
 /// Discounted rewards of one episode; the last one counts the value of its own state as what follows.
@@ -35,23 +37,36 @@ pub(super) fn actor_critic(
     Ok((policy, advantage.sqr()?))
 }
 
-/// What every episode of a batch did, step by step.
+/// What every episode of a batch did, `[step][sample]`.
 #[derive(Default)]
 pub(super) struct Rollout {
-    log_probs: Vec<Tensor>,
-    values: Vec<Tensor>,
-    entropies: Vec<Tensor>,
-    aligns: Vec<Tensor>,
-    /// Overlaps before the actions, rewards, and whether the step counts, `[step][sample]`.
+    /// What was looked at, and whether the episode still went on then.
+    pub(super) windows: Vec<Vec<Window>>,
+    pub(super) live: Vec<Vec<bool>>,
+    /// What the policies chose.
+    pub(super) branches: Vec<Vec<usize>>,
+    pub(super) actions: Vec<Vec<usize>>,
+    /// What the critic of the policy that learns thought of the state.
+    pub(super) values: Vec<Vec<f32>>,
+    /// Overlaps before the actions, and what these earned.
     pub(super) overlaps: Vec<Vec<f32>>,
     pub(super) rewards: Vec<Vec<f32>>,
-    pub(super) counts: Vec<Vec<f32>>,
 }
 
 /// What stays the same in all steps of an episode.
 pub(super) struct Fixed {
+    /// What the sentence lets through and what is seen of the whole video, `[batch, hidden]`.
+    pub(super) gate: Tensor,
     pub(super) global: Tensor,
-    pub(super) sentences: Tensor,
+    /// All policies and critics.
+    pub(super) heads: Linear,
+}
+
+impl Fixed {
+    /// The same without a gradient.
+    pub(super) fn detached(&self) -> Self {
+        Self { gate: self.gate.detach(), global: self.global.detach(), heads: self.heads.clone() }
+    }
 }
 
 /// The likeliest action of every policy, `[sample]`, of leaves `[branch][sample]`.
@@ -60,107 +75,123 @@ pub(super) struct Greedy {
     pub(super) leaves: Vec<Vec<usize>>,
 }
 
-impl Greedy {
+/// What the network said of one step, in main memory: one trip from the device for all of it.
+pub(super) struct Said(Vec<Vec<f32>>);
+
+impl Said {
     pub(super) fn of(outputs: &Outputs) -> Result<Self> {
-        let leaves = outputs.leaves.iter().map(|leaf| likeliest(&leaf.0)).collect::<Result<_>>()?;
-        Ok(Self { root: likeliest(&outputs.root.0)?, leaves })
+        Ok(Self(Tensor::cat(&[&outputs.said, &outputs.align], 1)?.detach().to_vec2::<f32>()?))
     }
-}
 
-fn likeliest(logits: &Tensor) -> Result<Vec<usize>> {
-    Ok(logits.argmax(1)?.to_vec1::<u32>()?.into_iter().map(|action| action as usize).collect())
-}
-
-/// An action per row, drawn by its probability; the likeliest when not training.
-pub(super) fn sample(logits: &Tensor, pass: &Pass) -> Result<Vec<usize>> {
-    if !pass.is_training() {
-        return likeliest(logits);
+    fn likeliest(&self, branch: Option<usize>) -> Vec<usize> {
+        let best = |row: &Vec<f32>| {
+            let logits = row[columns(branch)].iter().enumerate();
+            logits.fold((0, f32::NEG_INFINITY), |best, (n, logit)| if *logit > best.1 { (n, *logit) } else { best }).0
+        };
+        self.0.iter().map(best).collect()
     }
-    let rows = log_softmax(logits, D::Minus1)?.detach().to_vec2::<f32>()?;
-    let draw = |row: Vec<f32>| {
-        let weights: Vec<f64> = row.into_iter().map(|log| f64::from(log).exp()).collect();
-        pass.draw(|rng| rng.weighted(&weights)).flatten().unwrap_or(0)
-    };
-    Ok(rows.into_iter().map(draw).collect())
+
+    pub(super) fn greedy(&self) -> Greedy {
+        let leaves = (0..BRANCHES.len()).map(|branch| self.likeliest(Some(branch))).collect();
+        Greedy { root: self.likeliest(None), leaves }
+    }
+
+    /// An action per sample, drawn by its probability; the likeliest when not training.
+    pub(super) fn draw(&self, branch: Option<usize>, pass: &Pass) -> Vec<usize> {
+        if !pass.is_training() {
+            return self.likeliest(branch);
+        }
+        let draw = |row: &Vec<f32>| {
+            let logits = &row[columns(branch)];
+            let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let weights: Vec<f64> = logits.iter().map(|logit| f64::from(logit - most).exp()).collect();
+            pass.draw(|rng| rng.weighted(&weights)).flatten().unwrap_or(0)
+        };
+        self.0.iter().map(draw).collect()
+    }
+
+    /// What the critic of a policy says of a sample.
+    pub(super) fn value(&self, branch: Option<usize>, sample: usize) -> f32 {
+        self.0[sample][columns(branch).end]
+    }
+
+    /// The logit of every sample's overlap.
+    pub(super) fn aligns(&self) -> Vec<f32> {
+        self.0.iter().filter_map(|row| row.last().copied()).collect()
+    }
 }
 
 impl Rollout {
-    /// Keeps log probability, value and entropy of the policy that learns, at the actions taken.
-    pub(super) fn remember(
-        &mut self,
-        outputs: &Outputs,
-        learning: Learning,
-        branches: &[usize],
-        actions: &[usize],
-    ) -> Result<()> {
-        let index = |places: &[usize]| {
-            let places: Vec<u32> = places.iter().map(|place| *place as u32).collect();
-            Tensor::from_vec(places, (actions.len(), 1), outputs.hidden.device())
-        };
+    /// Log probabilities of the actions taken, values and entropies of the policy that learns, `[step, sample]` each.
+    pub(super) fn learnt(&self, outputs: &Outputs, learning: Learning) -> Result<[Tensor; 3]> {
+        let shape = (self.windows.len(), self.windows.first().map_or(0, Vec::len));
+        let index = |places: Vec<u32>| Tensor::from_vec(places, (shape.0, shape.1, 1), outputs.said.device());
         let logs = |logits: &Tensor| -> Result<(Tensor, Tensor)> {
             let logs = log_softmax(logits, D::Minus1)?;
-            let entropy = (&logs * logs.exp()?)?.sum_keepdim(1)?.neg()?;
+            let entropy = (&logs * logs.exp()?)?.sum_keepdim(D::Minus1)?.neg()?;
             Ok((logs, entropy))
         };
+        let branches = self.branches.concat();
+        let branch = || branches.iter().map(|branch| *branch as u32).collect::<Vec<u32>>();
         let (log_prob, value, entropy) = match learning {
             Learning::Root => {
-                let (logs, entropy) = logs(&outputs.root.0)?;
-                (logs.gather(&index(branches)?, 1)?, outputs.root.1.clone(), entropy)
+                let (policy, value) = outputs.of(None)?;
+                let (logs, entropy) = logs(&policy)?;
+                (logs.gather(&index(branch())?, 2)?, value, entropy)
             }
             Learning::Leaves => {
-                let all = outputs.leaves.iter().map(|leaf| logs(&leaf.0)).collect::<Result<Vec<_>>>()?;
+                let (mut all, mut values, mut entropies) = (Vec::new(), Vec::new(), Vec::new());
+                for number in 0..BRANCHES.len() {
+                    let (policy, value) = outputs.of(Some(number))?;
+                    let (logs, entropy) = logs(&policy)?;
+                    all.push(logs);
+                    values.push(value);
+                    entropies.push(entropy);
+                }
                 let first = |branch: usize| BRANCHES[..branch].iter().map(|(_, _, actions)| actions).sum::<usize>();
-                let places: Vec<usize> =
-                    branches.iter().zip(actions).map(|(branch, action)| first(*branch) + action).collect();
-                let side_by_side = |parts: Vec<&Tensor>| Tensor::cat(&parts, 1);
-                let branch = index(branches)?;
-                let log_prob = side_by_side(all.iter().map(|leaf| &leaf.0).collect())?.gather(&index(&places)?, 1)?;
-                let value = side_by_side(outputs.leaves.iter().map(|leaf| &leaf.1).collect())?.gather(&branch, 1)?;
-                (log_prob, value, side_by_side(all.iter().map(|leaf| &leaf.1).collect())?.gather(&branch, 1)?)
+                let places = branches.iter().zip(self.actions.concat());
+                let places = places.map(|(branch, action)| (first(*branch) + action) as u32).collect();
+                let log_prob = Tensor::cat(&all, 2)?.gather(&index(places)?, 2)?;
+                let chosen = index(branch())?;
+                let of_branch = |parts: &[Tensor]| Tensor::cat(parts, 2)?.gather(&chosen, 2);
+                (log_prob, of_branch(&values)?, of_branch(&entropies)?)
             }
         };
-        self.log_probs.push(log_prob);
-        self.values.push(value);
-        self.entropies.push(entropy);
-        self.aligns.push(outputs.align.clone());
-        Ok(())
+        Ok([log_prob.squeeze(2)?, value.contiguous()?.squeeze(2)?, entropy.squeeze(2)?])
     }
 
     /// Steps of sample `row` that count: up to and including the one that ended its episode.
     fn length(&self, row: usize) -> usize {
-        self.counts.iter().filter(|counts| counts[row] > 0.0).count()
+        self.live.iter().filter(|live| live[row]).count()
     }
 
-    pub(super) fn loss(&self, config: &TspPrlConfig) -> Result<Loss> {
-        let (steps, samples) = (self.counts.len(), self.counts.first().map_or(0, Vec::len));
-        let together = |all: &[Tensor]| Tensor::cat(all, 1); // [sample, step]
-        let (log_probs, values) = (together(&self.log_probs)?, together(&self.values)?);
-        let device = values.device().clone();
-        let known = values.detach().to_vec2::<f32>()?;
+    /// The loss, of what the network says of all steps, `[step, sample, ..]`.
+    pub(super) fn loss(&self, outputs: &Outputs, learning: Learning, config: &TspPrlConfig) -> Result<Loss> {
+        let (steps, samples) = (self.windows.len(), self.windows.first().map_or(0, Vec::len));
+        let [log_probs, values, entropies] = self.learnt(outputs, learning)?;
         let (mut expected, mut shares, mut total_reward) =
             (vec![0f32; samples * steps], vec![0f32; samples * steps], 0.0);
         for row in 0..samples {
             let length = self.length(row);
             let rewards: Vec<f32> = (0..length).map(|step| self.rewards[step][row]).collect();
-            let last_value = length.checked_sub(1).map_or(0.0, |last| known[row][last]);
+            let last_value = length.checked_sub(1).map_or(0.0, |last| self.values[last][row]);
             for (step, value) in returns(&rewards, last_value, config.discount as f32).into_iter().enumerate() {
-                expected[row * steps + step] = value;
-                shares[row * steps + step] = 1.0 / (length * samples) as f32;
+                expected[step * samples + row] = value;
+                shares[step * samples + row] = 1.0 / (length * samples) as f32;
             }
             total_reward += rewards.iter().sum::<f32>() / (length.max(1) * samples) as f32;
         }
-        let square = |values: Vec<f32>| Tensor::from_vec(values, (samples, steps), &device);
+        let device = values.device();
+        let square = |values: Vec<f32>| Tensor::from_vec(values, (steps, samples), device);
         let (expected, shares) = (square(expected)?, square(shares)?);
-        let (policy, value) =
-            actor_critic(&log_probs, &values, &together(&self.entropies)?, &expected, config.entropy_weight)?;
+        let (policy, value) = actor_critic(&log_probs, &values, &entropies, &expected, config.entropy_weight)?;
         let (policy, value) = ((policy * &shares)?.sum_all()?, (value * &shares)?.sum_all()?);
-        let overlap = |row: usize| self.overlaps.iter().map(move |overlaps| overlaps[row]);
-        let overlaps = square((0..samples).flat_map(overlap).collect())?;
+        let overlaps = square(self.overlaps.concat())?;
         let touching = overlaps.gt(0.0)?.to_dtype(DType::F32)?;
-        let align = (bce_with_logits(&together(&self.aligns)?, &overlaps)? * &touching)?.sum_all()?;
+        let align = (bce_with_logits(&outputs.align.squeeze(2)?, &overlaps)? * &touching)?.sum_all()?;
         let align = (align / touching.sum_all()?.maximum(1.0)?)?;
         let total = ((&policy + &value)? + &align)?;
-        let reward = Tensor::new(total_reward, &device)?;
+        let reward = Tensor::new(total_reward, device)?;
         Ok(Loss { total, parts: vec![("policy", policy), ("value", value), ("align", align), ("reward", reward)] })
     }
 }

@@ -50,6 +50,21 @@ fn the_policies_take_turns_and_the_other_one_rests() {
 }
 
 #[test]
+fn what_is_said_of_all_steps_at_once_is_what_was_said_step_by_step() {
+    let (batch, net) = (LONG.batch(1), net(&Params::seeded(1, &Device::Cpu)));
+    for (epoch, learning) in [(1, Learning::Leaves), (2, Learning::Root)] {
+        let pass = Pass::training(0, epoch, Rng::new(3));
+        let (fixed, windows, hidden) = net.begin(&batch).unwrap();
+        let walked = net.roll_out(&batch, (&fixed, windows, hidden), learning, &pass).unwrap();
+        let again = net.again(&batch, &fixed, &walked).unwrap();
+        let [_, values, _] = walked.learnt(&again, learning).unwrap();
+        let walked = Tensor::new(walked.values, &Device::Cpu).unwrap();
+        assert_eq!(walked.dims(), [8, LONG.pairs]);
+        assert!(gap(&walked, &values) < 1e-5);
+    }
+}
+
+#[test]
 fn rewards_rise_and_moments_are_found() {
     let batch = LONG.batch(1);
     let params = Params::seeded(1, &Device::Cpu);
