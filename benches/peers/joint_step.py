@@ -13,10 +13,9 @@ import pathlib
 import sys
 
 import torch
-from torch import nn
 
 from joint_models import MODELS
-from torch_steps import answering, prepare, read_safetensors, tell, timed
+from torch_steps import answering, prepare, read_safetensors, step_of, tell, timed
 
 RATE, DECAY, LIMIT = 1e-4, 1e-4, 0.1
 
@@ -114,14 +113,7 @@ def measure(name, steps, device, threads, path):
 
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=DECAY)
 
-    def train():
-        loss = model.loss(batch)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), LIMIT)
-        optimizer.step()
-        return loss.item()
-
+    train = step_of(model, optimizer, lambda: model.loss(batch), LIMIT)
     inference = answering(answer, steps, device)
     model.train()
     training = timed(train, steps, device)

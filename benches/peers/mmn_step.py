@@ -17,7 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from torch_steps import answering, prepare, read_safetensors, tell, timed
+from torch_steps import answering, prepare, read_safetensors, step_of, tell, timed
 from train_step import fill_steps
 
 BETAS, DECAY, LIMIT, TEXT_RATE = (0.9, 0.99), 1e-5, 5.0, 0.1
@@ -279,14 +279,7 @@ def measure(steps, device, threads, path):
     groups = [{"params": text, "lr": rate * TEXT_RATE}, {"params": rest, "lr": rate}]
     optimizer = torch.optim.AdamW(groups, betas=BETAS, weight_decay=DECAY)
 
-    def train():
-        loss = model.loss(batch)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), LIMIT)
-        optimizer.step()
-        return loss.item()
-
+    train = step_of(model, optimizer, lambda: model.loss(batch), LIMIT)
     inference = answering(answer, steps, device)
     model.train()
     training = timed(train, steps, device)

@@ -15,7 +15,7 @@ import sys
 import torch
 from torch import nn
 
-from torch_steps import answering, prepare, read_safetensors, tell, timed
+from torch_steps import answering, prepare, read_safetensors, step_of, tell, timed
 
 LIMIT, RATE, DROPOUT, TINY = 10.0, 1e-4, 0.5, 1e-13
 
@@ -133,14 +133,7 @@ def measure(steps, device, threads, path):
 
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
 
-    def train():
-        loss = loss_of(model(visual, mask, words, lengths), labels, mask)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), LIMIT)
-        optimizer.step()
-        return loss.item()
-
+    train = step_of(model, optimizer, lambda: loss_of(model(visual, mask, words, lengths), labels, mask), LIMIT)
     inference = answering(answer, steps, device)
     model.train()
     training = timed(train, steps, device)

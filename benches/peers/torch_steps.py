@@ -55,6 +55,20 @@ def timed(work, steps, device):
     return wall, cpu, first
 
 
+def step_of(model, optimizer, loss_of, limit):
+    """One step of training: gradients of `loss_of()`, cut to the norm `limit`, and the optimiser's move. Gives the loss."""
+
+    def train():
+        loss = loss_of()
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), limit)
+        optimizer.step()
+        return loss.item()
+
+    return train
+
+
 def tell(model, inference, training, loss, device):
     """The line of JSON that every side prints."""
     line = {

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from torch_steps import answering, prepare, read_safetensors, tell, timed
+from torch_steps import answering, prepare, read_safetensors, step_of, tell, timed
 
 MIN_IOU, MAX_IOU = 0.5, 1.0
 LIMIT, RATE = 10.0, 1e-4
@@ -133,17 +133,12 @@ def main():
     def answer():
         torch.sigmoid(model(visual, words))[valid].cpu()
 
-    def train():
+    def loss_of():
         probability = torch.sigmoid(model(visual, words))
-        loss = F.binary_cross_entropy(probability[valid], wanted[valid])
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), LIMIT)
-        optimizer.step()
-        return loss.item()
+        return F.binary_cross_entropy(probability[valid], wanted[valid])
 
     inference = answering(answer, steps, device)
-    training = timed(train, steps, device)
+    training = timed(step_of(model, optimizer, loss_of, LIMIT), steps, device)
     tell(model, inference, training, training[2], device)
 
 
