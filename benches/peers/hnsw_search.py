@@ -10,8 +10,8 @@ import time
 import hnswlib
 import numpy
 
-EFFORTS = [10, 16, 24, 32, 48, 64, 96, 128, 192, 256]
-ROUNDS = 3
+EFFORTS = [10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256]
+ROUNDS = 30
 
 
 def resident():

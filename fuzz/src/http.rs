@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Progress, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
-    EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, IndexedMoment, Result, SearchError, VideoEntry, VideoState,
+    EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, IndexedMoment, Result, SearchError, VideoEntry,
 };
 use cuemark_server::{Rehearsal, ServerOptions, Wanted};
 
@@ -63,19 +63,7 @@ fn stage() -> Option<Stage> {
     let data = std::fs::metadata(&film).ok()?;
     let modified = data.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis() as i64;
     let index = Index::create(&EngineUrl::File(root.join("index")), Box::new(Axis), Overwrite::Never).ok()?;
-    let (id, tags, state) = (VideoId::new("film"), Vec::new(), VideoState::Present);
-    let entry = VideoEntry {
-        id,
-        path: Some(film),
-        duration: 9.0,
-        bytes: data.len(),
-        modified,
-        tags,
-        state,
-        partial: None,
-        digest: None,
-        tracks: Vec::new(),
-    };
+    let entry = VideoEntry { path: Some(film), bytes: data.len(), modified, ..VideoEntry::without_file("film", 9.0) };
     let moment = IndexedMoment { span: Span::new(0.0, 4.0).ok()?, embedding: Embedding::unit(vec![1.0, 0.0])? };
     index.engine().put(&entry, &[moment]).ok()?;
     Some(Stage { server: Rehearsal::new(index, ServerOptions::default()).ok()?, _folder: folder })

@@ -8,7 +8,7 @@ use cuemark_formats::Overwrite;
 use cuemark_search::engine::{Embedded, disk::Disk, salvage_on};
 use cuemark_search::{
     AskedWord, Effort, Embedding, Engine, Filter, Forms, IndexedMoment, Nearest, Phrase, Result, Settling, VideoEntry,
-    VideoState, WordsAsked,
+    WordsAsked,
 };
 use serde_json::Value;
 
@@ -129,18 +129,7 @@ fn rescue(disk: &Memory) -> Result<()> {
 }
 
 fn entry(id: &str) -> VideoEntry {
-    VideoEntry {
-        id: id.into(),
-        path: None,
-        duration: 99.0,
-        bytes: 0,
-        modified: 0,
-        tags: Vec::new(),
-        state: VideoState::Present,
-        partial: None,
-        digest: None,
-        tracks: Vec::new(),
-    }
+    VideoEntry::without_file(id, 99.0)
 }
 
 /// A small index with a graph: its disk, the graph's file, and what `graph.json` says.

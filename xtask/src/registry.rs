@@ -84,8 +84,8 @@ fn compiles(packed: &[PathBuf]) -> Result<bool> {
     }
     fs::write(place.join("Cargo.toml"), around(&members, &fs::read_to_string(workspace().join("Cargo.toml"))?)?)?;
     fs::copy(workspace().join("Cargo.lock"), place.join("Cargo.lock"))?;
-    let mut check = Command::new("cargo");
-    check.args(["check", "--workspace", "--features", "cuemark-cli/milvus"]).current_dir(&place);
+    let mut check = cargo(&["check", "--workspace", "--features", "cuemark-cli/milvus"]);
+    check.current_dir(&place);
     Ok(watch(check.env("CARGO_TARGET_DIR", target_folder()?))?.ok)
 }
 

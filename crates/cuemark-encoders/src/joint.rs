@@ -1,7 +1,6 @@
 //! Encoders of clips and of sentences whose vectors lie in one space.
 
 use crate::concepts::Concepts;
-use crate::names::Described;
 use crate::text::{self, TextEncoder};
 use crate::visual::{self, ClipEncoder, EncoderOptions};
 use crate::{EncodeError, Names, Result, weights};
@@ -52,23 +51,13 @@ pub fn joint_text(name: &str, options: &EncoderOptions) -> Result<Box<dyn TextEn
     text::from_folder(&folder, &options.device)
 }
 
-/// The names that rows of the space `name` are made of: `kept`, as [`Names::to_bytes`] wrote them, where they are the same, or else
-/// as `text` encodes them, which takes a second or two.
+/// The names that rows of the space `name` are made of: `kept`, as [`Names::to_bytes`] wrote them, where they are the same; or those that
+/// lie beside the weights of sentences since they were last encoded; or else as `text` encodes them, which takes seconds.
 ///
 /// # Errors
 /// When a name cannot be encoded.
-pub fn joint_names(name: &str, text: &dyn TextEncoder, kept: Option<&[u8]>) -> Result<Names> {
-    if name != Concepts::NAME {
-        return Ok(Names::default());
-    }
-    let (names, texts) = (Concepts::classes(), Concepts::described());
-    let described = |(name, text): (&&'static str, &&'static str)| Described { name, text };
-    let all: Vec<Described> = names.iter().zip(&texts).map(described).collect();
-    if let Some(kept) = kept.and_then(|bytes| Names::from_bytes(&all, text.width(), bytes)) {
-        return Ok(kept);
-    }
-    let vectors = text.encode(&texts)?.into_iter().zip(text.encode(&names)?).map(|(vector, plain)| [vector, plain]);
-    Ok(Names::new(all.into_iter().zip(vectors)))
+pub fn joint_names(name: &str, text: &dyn TextEncoder, kept: Option<&[u8]>, options: &EncoderOptions) -> Result<Names> {
+    if name == Concepts::NAME { Concepts::names(text, kept, options) } else { Ok(Names::default()) }
 }
 
 /// Whether all weights that both sides of the space `name` need have been pulled, by the names and sizes of their files.
@@ -85,15 +74,20 @@ pub fn check_pulled(name: &str, options: &EncoderOptions) -> Result<()> {
     if names.is_empty() { Ok(()) } else { Err(EncodeError::NotAllPulled { encoder: Concepts::NAME, names }) }
 }
 
-/// The side of clips alone, in the space of `text`.
+/// The side of clips alone, in the space of `text` and made of [its names](joint_names).
 ///
 /// # Errors
 /// As [`joint`].
-pub fn joint_clips(name: &str, text: &dyn TextEncoder, options: &EncoderOptions) -> Result<Box<dyn ClipEncoder>> {
+pub fn joint_clips(
+    name: &str,
+    text: &dyn TextEncoder,
+    names: &Names,
+    options: &EncoderOptions,
+) -> Result<Box<dyn ClipEncoder>> {
     match name {
         Concepts::NAME => {
             check_pulled(name, options)?;
-            Ok(Box::new(Concepts::new(text, options)?))
+            Ok(Box::new(Concepts::new(text, names, options)?))
         }
         _ if clip_weights(name).is_some() => visual::open(name, options),
         _ => Err(EncodeError::NoEncoder { name: name.to_owned(), present: JOINT.join(", ") }),
@@ -107,7 +101,7 @@ pub fn joint_clips(name: &str, text: &dyn TextEncoder, options: &EncoderOptions)
 pub fn joint(name: &str, options: &EncoderOptions) -> Result<Joint> {
     check_pulled(name, options)?;
     let text = joint_text(name, options)?;
-    let clips = joint_clips(name, text.as_ref(), options)?;
-    let names = joint_names(name, text.as_ref(), None)?;
+    let names = joint_names(name, text.as_ref(), None, options)?;
+    let clips = joint_clips(name, text.as_ref(), &names, options)?;
     Ok(Joint { text, clips, names })
 }

@@ -46,18 +46,7 @@ mod tests {
 
     fn entry(id: &str, tags: &[&str], state: VideoState) -> VideoEntry {
         let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
-        VideoEntry {
-            id: id.into(),
-            path: None,
-            duration: 1.0,
-            bytes: 0,
-            modified: 0,
-            tags,
-            state,
-            partial: None,
-            digest: None,
-            tracks: Vec::new(),
-        }
+        VideoEntry { tags, state, ..VideoEntry::without_file(id, 1.0) }
     }
 
     #[test]

@@ -3,14 +3,14 @@
 //! They are written before the manifest, by whoever makes the index, and never changed. With them an index made with a trained
 //! run is searched from any working folder, and after the run and its data are gone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use cuemark_core::digest::hex;
 use sha2::{Digest as _, Sha256};
 
-use crate::engine::disk::{Disk, DiskFile, read_small, write_whole};
+use crate::engine::disk::{Disk, DiskFile, read_small, write_synced};
 use crate::engine::limits;
 use crate::{Fault, Result, SearchError};
 
@@ -41,17 +41,19 @@ fn place(index: &Utf8Path, name: &str) -> Option<Utf8PathBuf> {
 
 /// Puts the files into the folder of an index, whole and safe on disk; their checksums.
 pub(crate) fn write(disk: &dyn Disk, index: &Utf8Path, files: &[KeptFile]) -> Result<Sums> {
-    let mut sums = Sums::new();
+    let (mut sums, mut folders) = (Sums::new(), BTreeSet::new());
     for KeptFile { name, bytes } in files {
         let path = place(index, name).ok_or_else(|| SearchError::io("write", Utf8Path::new(name))(no_place()))?;
         let fault = |source| SearchError::Io { what: "write", path: path.clone(), source };
-        let (Some(folder), Some(last)) = (path.parent(), path.file_name()) else { return Err(fault(no_place())) };
+        let folder = path.parent().ok_or_else(|| fault(no_place()))?;
         disk.make_folder(folder).map_err(fault)?;
-        write_whole(disk, folder, &format!("{last}.part"), last, bytes).map_err(fault)?;
-        if let Some(above) = folder.parent() {
-            disk.sync_folder(above).map_err(fault)?;
-        }
+        write_synced(disk, &path, bytes).map_err(fault)?;
+        folders.extend(folder.ancestors().take_while(|above| above.starts_with(index)).map(Utf8Path::to_owned));
         sums.insert(name.clone(), hex(&Sha256::digest(bytes)));
+    }
+    // Nobody looks for a file before the manifest names it: one wait for each folder, not one for each file.
+    for folder in folders {
+        disk.sync_folder(&folder).map_err(SearchError::io("write", &folder))?;
     }
     Ok(sums)
 }

@@ -148,16 +148,14 @@ impl Index {
         };
         check_same(path, stamp)?;
         let entry = VideoEntry {
-            id,
             path: Some(path.clone()),
-            duration: embedded.duration,
             bytes: stamp.bytes,
             modified: stamp.modified,
             tags,
-            state: VideoState::Present,
             partial: embedded.partial,
             digest: Some(digest),
             tracks,
+            ..VideoEntry::without_file(id, embedded.duration)
         };
         self.engine().put_with_words(&entry, &embedded.moments, &lines).map_err(OfOne::Index)?;
         Ok(Done { entry, became, moments: embedded.moments.len(), lines: lines.len() })

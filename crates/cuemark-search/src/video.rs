@@ -62,6 +62,22 @@ pub enum VideoState {
 }
 
 impl VideoEntry {
+    /// A whole video of so many **seconds** that is known by its features: it has no file and no tags.
+    pub fn without_file(id: impl Into<VideoId>, duration: f64) -> Self {
+        Self {
+            id: id.into(),
+            path: None,
+            duration,
+            bytes: 0,
+            modified: 0,
+            tags: Vec::new(),
+            state: VideoState::Present,
+            partial: None,
+            digest: None,
+            tracks: Vec::new(),
+        }
+    }
+
     pub(crate) fn stamp(&self) -> Stamp {
         Stamp { bytes: self.bytes, modified: self.modified }
     }

@@ -10,9 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Line, Progress, Rng, Span, Track, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::Embedded;
-use cuemark_search::{
-    Effort, Embedding, Engine, Filter, IndexedMoment, Nearest, SearchError, Settling, VideoEntry, VideoState,
-};
+use cuemark_search::{Effort, Embedding, Engine, Filter, IndexedMoment, Nearest, SearchError, Settling, VideoEntry};
 
 /// Says to the child where to write.
 const FOLDER: &str = "CUEMARK_CRASH_FOLDER";
@@ -45,19 +43,7 @@ fn lines(video: usize) -> Vec<(Track, Line)> {
 }
 
 fn entry(video: usize) -> VideoEntry {
-    let id = VideoId::new(format!("v{video:05}"));
-    VideoEntry {
-        id,
-        path: None,
-        duration: 99.0,
-        bytes: 0,
-        modified: 0,
-        tags: vec![],
-        state: VideoState::Present,
-        partial: None,
-        digest: None,
-        tracks: Vec::new(),
-    }
+    VideoEntry::without_file(VideoId::new(format!("v{video:05}")), 99.0)
 }
 
 /// The child: adds videos for as long as it lives and says so after each, removing every tenth again.

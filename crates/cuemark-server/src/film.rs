@@ -129,7 +129,6 @@ fn open_plainly(path: &Utf8Path) -> std::io::Result<File> {
 #[cfg(unix)]
 mod tests {
     use camino::Utf8PathBuf;
-    use cuemark_search::VideoState;
 
     use super::*;
 
@@ -149,18 +148,8 @@ mod tests {
         std::fs::write(folder.join("secret"), "none").unwrap();
         let data = std::fs::metadata(&path).unwrap();
         let modified = data.modified().unwrap().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64;
-        let entry = VideoEntry {
-            id: "one".into(),
-            path: Some(path),
-            duration: 1.0,
-            bytes: data.len(),
-            modified,
-            tags: Vec::new(),
-            state: VideoState::Present,
-            partial: None,
-            digest: None,
-            tracks: Vec::new(),
-        };
+        let entry =
+            VideoEntry { path: Some(path), bytes: data.len(), modified, ..VideoEntry::without_file("one", 1.0) };
         Case { entry, folder, _guard: guard }
     }
 

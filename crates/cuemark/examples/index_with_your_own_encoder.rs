@@ -11,7 +11,7 @@ use cuemark::{Asking, Progress, Shown};
 use cuemark_core::{Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
-    EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, IndexedMoment, Result, SearchError, VideoEntry, VideoState,
+    EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, IndexedMoment, Result, SearchError, VideoEntry,
 };
 
 const WORDS: [&str; 4] = ["red", "blue", "ball", "box"];
@@ -55,19 +55,7 @@ pub fn index_with_your_own_encoder(folder: Utf8PathBuf) -> std::result::Result<(
     for name in ["red-ball", "blue-box"] {
         let id = VideoId::new(name);
         let video = Words.video(&id, None, &Progress::new())?;
-        let (duration, state) = (video.duration, VideoState::Present);
-        let entry = VideoEntry {
-            id,
-            path: None,
-            duration,
-            bytes: 0,
-            modified: 0,
-            tags: Vec::new(),
-            state,
-            partial: None,
-            digest: None,
-            tracks: Vec::new(),
-        };
+        let entry = VideoEntry::without_file(id, video.duration);
         // Once `put` returns, the video survives anything that happens to this process.
         index.engine().put(&entry, &video.moments)?;
     }

@@ -5,7 +5,7 @@ use camino::Utf8Path;
 use cuemark_core::{Progress, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::Embedded;
-use cuemark_search::{Effort, Embedding, Engine as _, Filter, Moment, Nearest, Settling, VideoEntry, VideoState};
+use cuemark_search::{Effort, Embedding, Engine as _, Filter, Moment, Nearest, Settling, VideoEntry};
 
 use super::{Built, Side};
 use crate::COUNT;
@@ -19,9 +19,7 @@ pub struct Ours(Embedded);
 pub fn build(moments: &Vectors, folder: &Utf8Path) -> anyhow::Result<Ours> {
     let engine = Embedded::create(folder, moments.width, Overwrite::Never)?;
     for (number, video) in moments.numbers.chunks(PER_VIDEO * moments.width).enumerate() {
-        let id = VideoId::new(number.to_string());
-        let state = VideoState::Present;
-        let entry = VideoEntry { id, path: None, duration: 1e6, bytes: 0, modified: 0, tags: vec![], state };
+        let entry = VideoEntry::without_file(VideoId::new(number.to_string()), 1e6);
         let of_video = video.chunks_exact(moments.width).enumerate();
         // The span says which moment it is.
         let moment = |(place, numbers): (usize, &[f32])| -> anyhow::Result<Moment> {

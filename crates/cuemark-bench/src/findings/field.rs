@@ -52,8 +52,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         claim: "Span methods are lighter and 1.5 to 2 times as fast; DRN is the heaviest",
         papers: "D",
         answer: costs,
-        reason: "recurrent layers launch their kernels step by step, so that at batch 1 on a GPU VSLNet and TMLGA wait for the CPU (61 ms at 1,200 clips, 9.6 at 200: \
-                 `results/bench/zoo-gpu-2026-11-15.md`); on a CPU they are the fastest",
+        reason: "at batch 1 on a GPU the number of launches decides: with each recurrent layer as one launch VSLNet has 6.5 ms and TMLGA 5.7 (2D-TAN 3.4: \
+                 `results/bench/zoo-gpu-2026-11-18.md`); on a CPU they are the fastest",
     },
 ];
 

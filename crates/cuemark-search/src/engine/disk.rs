@@ -302,6 +302,13 @@ pub(crate) fn read_small(disk: &dyn Disk, path: &Utf8Path, most: u64) -> io::Res
     Ok(bytes)
 }
 
+/// Writes a file whose bytes are safe on disk afterwards; its name is once its folder is.
+pub(crate) fn write_synced(disk: &dyn Disk, path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
+    let file = disk.create(path)?;
+    write_all_at(&*file, 0, bytes).map_err(|(_, error)| error)?;
+    sync(&*file)
+}
+
 /// Puts a file under its name whole or not at all, name included: `unfinished` is what it is called until then.
 pub(crate) fn write_whole(
     disk: &dyn Disk,
@@ -311,12 +318,7 @@ pub(crate) fn write_whole(
     bytes: &[u8],
 ) -> io::Result<()> {
     let part = folder.join(unfinished);
-    let written = (|| {
-        let file = disk.create(&part)?;
-        write_all_at(&*file, 0, bytes).map_err(|(_, error)| error)?;
-        sync(&*file)?;
-        disk.rename(&part, &folder.join(name))
-    })();
+    let written = write_synced(disk, &part, bytes).and_then(|()| disk.rename(&part, &folder.join(name)));
     if written.is_err() {
         // What cannot be removed now is removed by the next writer.
         let _ = disk.remove(&part);

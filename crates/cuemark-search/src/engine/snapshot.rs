@@ -448,9 +448,11 @@ pub(super) fn read_head(file: &dyn DiskFile, path: &Utf8Path) -> Result<(Head, O
     Head::read(&bytes).map_err(|problem| SearchError::Damaged { path: path.to_owned(), offset: 0, problem })
 }
 
-/// Halves as full numbers, into a buffer of the same length.
+/// Halves as full numbers, into a buffer of the same length; nothing but zeros of a row that is not there.
 pub(crate) fn widen(halves: &[f16], buffer: &mut [f32]) {
     if halves.len() == buffer.len() {
         halves.convert_to_f32_slice(buffer);
+    } else {
+        buffer.fill(0.0);
     }
 }

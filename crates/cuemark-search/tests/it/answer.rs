@@ -123,18 +123,9 @@ fn a_video_whose_every_moment_is_near_does_not_hide_the_others() {
             span: Span::new(n as f64 / 300.0, 20.0 + n as f64 / 300.0).unwrap(),
             embedding: Embedding::unit(vec![red, 0.0, 0.0, 0.0, 0.0, 0.0, (1.0 - red * red).sqrt(), 0.0]).unwrap(),
         };
-        let id = VideoId::new(format!("long-{video}"));
         let entry = VideoEntry {
-            id,
-            path: None,
-            duration: 40.0,
-            bytes: 0,
-            modified: 0,
             tags: vec!["long".to_owned()],
-            state: VideoState::Present,
-            partial: None,
-            digest: None,
-            tracks: Vec::new(),
+            ..VideoEntry::without_file(VideoId::new(format!("long-{video}")), 40.0)
         };
         index.engine().put(&entry, &scores(video).enumerate().map(moment).collect::<Vec<_>>()).unwrap();
     }

@@ -47,19 +47,7 @@ fn collection(videos: usize, per_video: usize) -> Collection {
 
 fn entry(video: usize) -> VideoEntry {
     let tags = if video.is_multiple_of(3) { vec!["third".to_owned()] } else { vec![] };
-    let id = VideoId::new(format!("v{video}"));
-    VideoEntry {
-        id,
-        path: None,
-        duration: 500.0,
-        bytes: 0,
-        modified: 0,
-        tags,
-        state: VideoState::Present,
-        partial: None,
-        digest: None,
-        tracks: Vec::new(),
-    }
+    VideoEntry { tags, ..VideoEntry::without_file(VideoId::new(format!("v{video}")), 500.0) }
 }
 
 fn ask(count: usize, effort: Effort) -> Nearest {

@@ -110,19 +110,7 @@ impl Drop for Server {
 
 fn entry(video: usize) -> VideoEntry {
     let tags = if video.is_multiple_of(3) { vec!["a \"third\"".to_owned()] } else { vec![] };
-    let id = VideoId::new(format!("v{video}"));
-    VideoEntry {
-        id,
-        path: None,
-        duration: 500.0,
-        bytes: 0,
-        modified: 0,
-        tags,
-        state: VideoState::Present,
-        partial: None,
-        digest: None,
-        tracks: Vec::new(),
-    }
+    VideoEntry { tags, ..VideoEntry::without_file(VideoId::new(format!("v{video}")), 500.0) }
 }
 
 fn numbers(rng: &mut Rng) -> Vec<f32> {

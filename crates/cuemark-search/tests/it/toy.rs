@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use cuemark_core::{Line, Rng, Span, Track, VideoId, Word};
-use cuemark_search::{Calibration, Embedding, IndexedMoment, Manifest, VideoEntry, VideoState};
+use cuemark_core::{Line, Rng, Span, Track, Word};
+use cuemark_search::{Calibration, Embedding, IndexedMoment, Manifest, VideoEntry};
 
 /// Numbers per embedding.
 pub(crate) const WIDTH: usize = 8;
@@ -34,18 +34,7 @@ pub(crate) fn lines(seed: u64, count: u64) -> Vec<(Track, Line)> {
 
 /// A video without a file.
 pub(crate) fn entry(id: &str) -> VideoEntry {
-    VideoEntry {
-        id: VideoId::new(id),
-        path: None,
-        duration: 99.0,
-        bytes: 0,
-        modified: 0,
-        tags: vec![],
-        state: VideoState::Present,
-        partial: None,
-        digest: None,
-        tracks: Vec::new(),
-    }
+    VideoEntry::without_file(id, 99.0)
 }
 
 /// What an index of such videos is about.

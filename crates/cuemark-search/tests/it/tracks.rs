@@ -139,18 +139,7 @@ fn words_go_with_their_video_and_come_with_it_for_readers_that_were_there_before
     let reader = Index::open_without_encoder(&url).unwrap();
     let found = |question: &str| reader.answer(&Question::new(question)).unwrap().moments.len();
     assert_eq!(found("said: parrot"), 0);
-    let entry = |id: &str| VideoEntry {
-        id: VideoId::new(id),
-        path: None,
-        duration: 40.0,
-        bytes: 0,
-        modified: 0,
-        tags: Vec::new(),
-        state: VideoState::Present,
-        partial: None,
-        digest: None,
-        tracks: Vec::new(),
-    };
+    let entry = |id: &str| VideoEntry::without_file(id, 40.0);
     let see = || std::thread::sleep(std::time::Duration::from_millis(300));
     for id in ["a", "b", "c"] {
         index.engine().put_with_words(&entry(id), &[], &said(&[(1.0, "a parrot")])).unwrap();
@@ -311,18 +300,7 @@ fn the_right_film_and_line_come_first_for_a_hundred_questions_on_what_is_said() 
                 (Track::Said, line(3.0 * f64::from(n), &text))
             })
             .collect();
-        let entry = VideoEntry {
-            id: VideoId::new(format!("film-{film}")),
-            path: None,
-            duration: 120.0,
-            bytes: 0,
-            modified: 0,
-            tags: Vec::new(),
-            state: VideoState::Present,
-            partial: None,
-            digest: None,
-            tracks: Vec::new(),
-        };
+        let entry = VideoEntry::without_file(VideoId::new(format!("film-{film}")), 120.0);
         index.engine().put_with_words(&entry, &[], &lines).unwrap();
         films.push((entry.id, lines));
     }

@@ -10,7 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Progress, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::{
-    EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, IndexedMoment, Result, SearchError, VideoEntry, VideoState,
+    EmbeddedVideo, Embedding, Encoder, EngineUrl, Index, IndexedMoment, Result, SearchError, VideoEntry,
 };
 use cuemark_server::{Keeping, Limits, Server, ServerOptions};
 use serde_json::Value;
@@ -127,16 +127,11 @@ fn put(index: &Index, id: &str, path: Option<Utf8PathBuf>, moments: &[(f64, &str
     let data = path.as_ref().map(|path| path.metadata().unwrap());
     let modified = data.as_ref().map(|data| data.modified().unwrap().duration_since(UNIX_EPOCH).unwrap());
     let entry = VideoEntry {
-        id: id.into(),
         path,
-        duration: 20.0,
         bytes: data.map_or(0, |data| data.len()),
         modified: modified.map_or(0, |since| since.as_millis() as i64),
         tags: vec![format!("tag-{id}")],
-        state: VideoState::Present,
-        partial: None,
-        digest: None,
-        tracks: Vec::new(),
+        ..VideoEntry::without_file(id, 20.0)
     };
     let moment = |(start, text): &(f64, &str)| IndexedMoment {
         span: Span::new(*start, start + 4.0).unwrap(),

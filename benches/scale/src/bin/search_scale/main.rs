@@ -10,13 +10,13 @@
 
 mod moments;
 
-use std::io::{BufWriter, Write as _};
 use std::time::Instant;
 
 use anyhow::Context as _;
 use camino::Utf8Path;
 use cuemark_core::{Progress, VideoId};
 use cuemark_formats::Overwrite;
+use cuemark_scale::{memory, write_for_a_peer};
 use cuemark_search::engine::Embedded;
 use cuemark_search::{Effort, Embedding, Engine as _, Filter, Nearest, Settling};
 use moments::{PER_VIDEO, WIDTH, World};
@@ -157,37 +157,14 @@ fn keep_best(scores: &mut Vec<f32>) {
 }
 
 fn write(folder: &Utf8Path, out: &Utf8Path) -> anyhow::Result<Value> {
-    let engine = Embedded::open(folder)?;
-    std::fs::create_dir_all(out)?;
-    let world = World::new();
-    let put = |file: &mut BufWriter<std::fs::File>, embedding: &Embedding| {
-        embedding.numbers().iter().try_for_each(|x| file.write_all(&x.to_le_bytes()))
-    };
-    let mut file = BufWriter::new(std::fs::File::create(out.join("moments.f32"))?);
-    for entry in engine.videos()? {
-        for moment in engine.moments(&entry.id)?.unwrap_or_default() {
-            put(&mut file, &moment.embedding)?;
-        }
-    }
-    file.flush()?;
-    let mut file = BufWriter::new(std::fs::File::create(out.join("queries.f32"))?);
-    (0..WRITTEN).filter_map(|number| world.question(number)).try_for_each(|question| put(&mut file, &question))?;
-    file.flush()?;
-    Ok(json!({ "moments": engine.status()?.moments, "questions": WRITTEN }))
+    let (engine, world) = (Embedded::open(folder)?, World::new());
+    let questions: Vec<Embedding> = (0..WRITTEN).filter_map(|number| world.question(number)).collect();
+    write_for_a_peer(&engine, &questions, out)?;
+    Ok(json!({ "moments": engine.status()?.moments, "questions": questions.len() }))
 }
 
 /// Nanoseconds that this thread has had a processor for, where the system says.
 fn busy_ns() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     text.split_whitespace().next()?.parse().ok()
-}
-
-/// Bytes in memory by kind, as the system counts them: now, what files are not, what files are, and the most there ever was.
-fn memory() -> Value {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let bytes = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).map(|kilobytes| 1024 * kilobytes)
-    };
-    json!({ "all": bytes("VmRSS:"), "own": bytes("RssAnon:"), "mapped": bytes("RssFile:"), "peak": bytes("VmHWM:") })
 }

@@ -8,7 +8,7 @@
 //! every moment would be as far from a question as any other, and no search could find what hardly differs.
 
 use cuemark_core::{Rng, Span, VideoId};
-use cuemark_search::{Embedding, IndexedMoment, VideoEntry, VideoState};
+use cuemark_search::{Embedding, IndexedMoment, VideoEntry};
 
 /// Numbers per embedding.
 pub(crate) const WIDTH: usize = 256;
@@ -105,18 +105,7 @@ impl World {
 }
 
 fn entry(number: usize) -> VideoEntry {
-    VideoEntry {
-        id: VideoId::new(format!("v{number:07}")),
-        path: None,
-        duration: CLIPS as f64 * CLIP_SECONDS,
-        bytes: 0,
-        modified: 0,
-        tags: Vec::new(),
-        state: VideoState::Present,
-        partial: None,
-        digest: None,
-        tracks: Vec::new(),
-    }
+    VideoEntry::without_file(VideoId::new(format!("v{number:07}")), CLIPS as f64 * CLIP_SECONDS)
 }
 
 fn add(sum: &mut [f32], numbers: &[f32]) {

@@ -219,19 +219,7 @@ mod tests {
     use super::*;
 
     fn record() -> Encoded {
-        let (id, tags) = ("a".into(), vec!["ä\"".to_owned()]);
-        let entry = VideoEntry {
-            id,
-            path: None,
-            duration: 9.0,
-            bytes: 0,
-            modified: 0,
-            tags,
-            state: VideoState::Present,
-            partial: None,
-            digest: None,
-            tracks: Vec::new(),
-        };
+        let entry = VideoEntry { tags: vec!["ä\"".to_owned()], ..VideoEntry::without_file("a", 9.0) };
         let vectors = halves(&[0.25, -0.5, 1.0, 0.125, 0.0, 2.0]);
         Encoded::new(&Meta::Put(entry), &[[0.0, 1.5], [1.0, 9.0]], &vectors, b"words").unwrap()
     }

@@ -6,12 +6,12 @@
 //! recall@10 against exact search, the queries a second on all threads and the milliseconds of one on one thread.
 #![allow(clippy::print_stdout)] // a program of its own
 
-use std::io::{BufWriter, Write as _};
 use std::time::Instant;
 
 use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_formats::Overwrite;
+use cuemark_scale::{memory, write_for_a_peer};
 use cuemark_search::engine::Embedded;
 use cuemark_search::{Effort, Embedding, Engine as _, Filter, Hit, Nearest, Settling, encoder};
 use rayon::prelude::*;
@@ -19,9 +19,10 @@ use serde_json::{Value, json};
 
 /// Queries that are asked.
 const QUERIES: usize = 1000;
-/// Times that all of them are asked for one figure.
-const ROUNDS: usize = 3;
-const EFFORTS: [usize; 9] = [16, 24, 32, 48, 64, 96, 128, 192, 256];
+/// Times that all of them are asked for one figure: some tenths of a second at least.
+const ROUNDS: usize = 30;
+/// Those of the peer, so that neither has a point just above the wanted recall that the other has not.
+const EFFORTS: [usize; 17] = [10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256];
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<Utf8PathBuf> = std::env::args().skip(1).map(Utf8PathBuf::from).collect();
@@ -30,7 +31,7 @@ fn main() -> anyhow::Result<()> {
     };
     let engine = Embedded::open(index)?;
     let queries = sentences(run, truth)?;
-    write(&engine, &queries, out)?;
+    write_for_a_peer(&engine, &queries, out)?;
     for size in sizes.as_str().split(',') {
         println!("{}", measure(&engine, &queries, out, size.parse()?)?);
     }
@@ -56,7 +57,7 @@ fn measure(source: &Embedded, queries: &[Embedding], out: &Utf8Path, size: usize
     let build = began.elapsed().as_secs_f64();
     drop(engine);
     let engine = Embedded::open(&folder)?;
-    let before = resident();
+    let before = memory();
     let ask =
         |query: &Embedding, effort| engine.nearest(query, &Nearest { count: 10, filter: Filter::default(), effort });
     let began = Instant::now();
@@ -99,8 +100,8 @@ fn measure(source: &Embedded, queries: &[Embedding], out: &Utf8Path, size: usize
         "graph_bytes": engine.graph_bytes(),
         "disk_bytes": status.bytes,
         "exact_ms": exact_ms,
-        "resident_before": before,
-        "resident_after": resident(),
+        "memory_before": before,
+        "memory_after": memory(),
         "points": points,
         "threads": rayon::current_num_threads(),
     });
@@ -122,31 +123,4 @@ fn sentences(run: &Utf8Path, truth: &Utf8Path) -> anyhow::Result<Vec<Embedding>>
     }
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     Ok(encoder.sentences(&known)?)
-}
-
-fn write(engine: &Embedded, queries: &[Embedding], out: &Utf8Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(out)?;
-    let put = |file: &mut BufWriter<std::fs::File>, embedding: &Embedding| {
-        embedding.numbers().iter().try_for_each(|x| file.write_all(&x.to_le_bytes()))
-    };
-    let mut file = BufWriter::new(std::fs::File::create(out.join("moments.f32"))?);
-    for entry in engine.videos()? {
-        for moment in engine.moments(&entry.id)?.unwrap_or_default() {
-            put(&mut file, &moment.embedding)?;
-        }
-    }
-    file.flush()?;
-    let mut file = BufWriter::new(std::fs::File::create(out.join("queries.f32"))?);
-    queries.iter().try_for_each(|query| put(&mut file, query))?;
-    Ok(file.flush()?)
-}
-
-/// Bytes in memory by kind, as the system counts them.
-fn resident() -> Value {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kilobytes = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).map(|kilobytes| 1024 * kilobytes)
-    };
-    json!({ "all": kilobytes("VmRSS:"), "own": kilobytes("RssAnon:"), "mapped": kilobytes("RssFile:") })
 }
