@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::process::{scratch_folder, target_folder, watch, workspace};
+use crate::process::{keep_our_package_from, scratch_folder, target_folder, watch, workspace};
 use crate::python;
 use crate::tally::Tally;
 use crate::test::FEATURES;
@@ -254,6 +254,7 @@ fn maturin(profile: Profile, verb: &str) -> Result<Command> {
     let python = python::interpreter(&[python::MATURIN])?;
     let mut command = Command::new(&python);
     command.args(["-m", "maturin", verb, "--interpreter", "python3"]).current_dir(workspace());
+    keep_our_package_from(&mut command);
     match profile {
         Profile::Workspace => command.args(["--profile", "dev"]).env("CARGO", cargo_that_built_already()?),
         Profile::Release => command.arg("--release"),

@@ -35,18 +35,23 @@ pub(crate) fn scratch_folder(name: &str) -> Result<PathBuf> {
 }
 
 /// `cargo ARGUMENTS`, to be run at the root of the workspace.
-///
-/// What `cargo run` told us of our own package is kept from it: build scripts of others (ring's) that look at these variables would
-/// run again, and all that stands on them be compiled again, whenever a chore and a person take turns.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.args(arguments).current_dir(workspace());
+    keep_our_package_from(&mut command);
+    command
+}
+
+/// Keeps from a program that builds what `cargo run` told us of our own package.
+///
+/// Build scripts of others (ring's) look at these variables: they would run again, and all that stands on them be compiled again, whenever
+/// a chore and a person take turns.
+pub(crate) fn keep_our_package_from(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
             command.env_remove(name);
         }
     }
-    command
 }
 
 /// What a program that a person watched has said, and whether it ended well.

@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Result, bail};
 
-use crate::process::{watch, workspace};
+use crate::process::{keep_our_package_from, watch, workspace};
 use crate::python;
 
 const TARGETS: &[&str] = &["aarch64-unknown-linux-gnu", "x86_64-pc-windows-gnu", "aarch64-apple-darwin"];
@@ -29,6 +29,7 @@ pub(crate) fn run(named: &[&str]) -> Result<ExitCode> {
         let mut check = Command::new(python.with_file_name("cargo-zigbuild"));
         check.args(["check", "--target", target, "--package", "cuemark-cli", "--package", "xtask"]);
         check.args(["--features", "cuemark-cli/milvus"]).current_dir(workspace()).env("PATH", &path);
+        keep_our_package_from(&mut check);
         if !watch(&mut check)?.ok {
             failed.push(*target);
         }
