@@ -5,7 +5,7 @@ use camino::Utf8Path;
 use cuemark_core::{Progress, Span, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_search::engine::Embedded;
-use cuemark_search::{Effort, Embedding, Engine as _, Filter, Moment, Nearest, Settling, VideoEntry};
+use cuemark_search::{Effort, Embedding, Engine as _, Filter, IndexedMoment, Nearest, Settling, VideoEntry};
 
 use super::{Built, Side};
 use crate::COUNT;
@@ -22,10 +22,10 @@ pub fn build(moments: &Vectors, folder: &Utf8Path) -> anyhow::Result<Ours> {
         let entry = VideoEntry::without_file(VideoId::new(number.to_string()), 1e6);
         let of_video = video.chunks_exact(moments.width).enumerate();
         // The span says which moment it is.
-        let moment = |(place, numbers): (usize, &[f32])| -> anyhow::Result<Moment> {
+        let moment = |(place, numbers): (usize, &[f32])| -> anyhow::Result<IndexedMoment> {
             let row = (number * PER_VIDEO + place) as f64;
             let embedding = Embedding::unit(numbers.to_vec()).context("a moment without direction")?;
-            Ok(Moment { span: Span::new(row, row + 1.0)?, embedding })
+            Ok(IndexedMoment { span: Span::new(row, row + 1.0)?, embedding })
         };
         engine.put(&entry, &of_video.map(moment).collect::<anyhow::Result<Vec<_>>>()?)?;
     }
