@@ -1,6 +1,6 @@
 """The other side of `bench encode` for clips and videos: PyTorch, and PyAV for decoding. Prints one line of JSON.
 
-    encode_vision.py clips i3d WEIGHTS FRAMES COUNT DEVICE THREADS [BATCH]
+    encode_vision.py clips i3d|slowfast WEIGHTS FRAMES COUNT DEVICE THREADS [BATCH]
     encode_vision.py pipeline i3d|efficientnet-lite0 WEIGHTS VIDEO DEVICE THREADS
 """
 
@@ -15,6 +15,7 @@ import torch
 
 import efficientnet_lite_torch
 import i3d_torch
+import slowfast_torch
 
 
 def sync(device):
@@ -22,14 +23,18 @@ def sync(device):
         torch.cuda.synchronize()
 
 
-def clips(weights, frames, count, device, batch):
-    net = i3d_torch.I3D(i3d_torch.load(weights)).folded().to(device)
+def clips(name, weights, frames, count, device, batch):
+    if name == "i3d":
+        i3d = i3d_torch.I3D(i3d_torch.load(weights)).folded().to(device)
+        net, mean, deviation = lambda x: i3d(x)[0], 127.5, 127.5
+    else:
+        net, mean, deviation = slowfast_torch.SlowFast(torch.load(weights), device), 255 * 0.45, 255 * 0.225
     rgb = numpy.random.default_rng(6).integers(0, 256, (batch, frames, 224, 224, 3), dtype=numpy.uint8)
     seconds = []
     for n in range(-(-count // batch) + 1):
         begin = time.perf_counter()
-        x = torch.from_numpy(rgb).to(device).permute(0, 4, 1, 2, 3).float().div_(127.5).sub_(1.0)
-        row = net(x)[0].cpu()
+        x = torch.from_numpy(rgb).to(device).permute(0, 4, 1, 2, 3).float().sub_(mean).div_(deviation)
+        row = net(x).cpu()
         sync(device)
         if n > 0:
             seconds.append((time.perf_counter() - begin) / batch)
@@ -107,7 +112,7 @@ def main():
         if kind == "clips":
             frames, count, device, threads, *batch = rest
             torch.set_num_threads(int(threads))
-            line = clips(weights, int(frames), int(count), device, int(batch[0]) if batch else 1)
+            line = clips(name, weights, int(frames), int(count), device, int(batch[0]) if batch else 1)
         else:
             video, device, threads = rest
             torch.set_num_threads(int(threads))

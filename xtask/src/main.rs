@@ -112,6 +112,15 @@ fn help() -> String {
     text
 }
 
+/// That every option is one that `usage` names: a chore of an hour must not begin with one that it does not understand.
+fn only_known(options: &[&str], usage: &str) -> Result<()> {
+    let named = usage.split(['[', ']', ' ', '|']);
+    match options.iter().find(|word| word.starts_with('-') && !named.clone().any(|name| name == **word)) {
+        Some(unknown) => bail!("no option `{unknown}`; usage: {usage}"),
+        None => Ok(()),
+    }
+}
+
 /// The value of `--name VALUE` in `options`, parsed.
 fn option<T: std::str::FromStr>(options: &[&str], name: &str) -> Result<Option<T>>
 where
@@ -120,4 +129,21 @@ where
     let Some(place) = options.iter().position(|word| *word == name) else { return Ok(None) };
     let value = options.get(place + 1).with_context(|| format!("`{name}` wants a value"))?;
     value.parse().map(Some).with_context(|| format!("`{name} {value}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::only_known;
+
+    #[test]
+    fn an_option_that_is_not_in_the_usage_is_refused() {
+        let usage = "fuzz [--minutes N [--cores N] | --minimise | --seconds N]";
+        for known in [&[][..], &["--minutes", "3"], &["--cores", "2", "--minutes", "1"], &["--minimise"]] {
+            only_known(known, usage).unwrap();
+        }
+        for unknown in ["--help", "-h", "--minute", "--minutes=3"] {
+            let told = only_known(&[unknown], usage).unwrap_err().to_string();
+            assert!(told.contains(unknown) && told.contains("usage: fuzz"), "{told}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::process::{cargo, scratch_folder, shared_folder, target_folder, watch, workspace};
 use crate::test::FEATURES;
-use crate::{bias_study, export, kills, needs, option, package, python, soak, tracks};
+use crate::{bias_study, export, kills, needs, only_known, option, package, python, soak, tracks};
 
 /// One long check.
 pub(crate) struct Check {
@@ -76,6 +76,7 @@ pub(crate) const CHECKS: &[Check] = &[
 pub(crate) fn run(name: &str, options: &[&str]) -> Result<ExitCode> {
     let check = CHECKS.iter().find(|check| check.usage.split(' ').next() == Some(name));
     let check = check.with_context(|| format!("no such check: `{name}`; `cargo xtask help` lists them"))?;
+    only_known(options, check.usage)?;
     let held = (check.run)(options)?;
     Ok(ExitCode::from(u8::from(!held)))
 }

@@ -118,6 +118,7 @@ pub(crate) struct Options {
 impl Options {
     /// From the words after the bench's name.
     pub(crate) fn parse(words: &[&str]) -> Result<Self> {
+        crate::only_known(words, "bench NAME [--repeat N] [--record]")?;
         let repeat = crate::option(words, "--repeat")?.unwrap_or(5).max(1);
         Ok(Self { repeat, record: words.contains(&"--record") })
     }

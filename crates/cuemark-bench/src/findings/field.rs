@@ -52,7 +52,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         claim: "Span methods are lighter and 1.5 to 2 times as fast; DRN is the heaviest",
         papers: "D",
         answer: costs,
-        reason: "at batch 1 on a GPU the number of launches decides: with each recurrent layer as one launch VSLNet has 6.5 ms and TMLGA 5.7 (2D-TAN 3.4: \
+        reason: "at batch 1 on a GPU the number of launches decides: with each recurrent layer as one launch VSLNet has 4.9 ms and TMLGA 3.3 (2D-TAN 3.4: \
                  `results/bench/zoo-gpu-2026-11-18.md`); on a CPU they are the fastest",
     },
 ];

@@ -11,8 +11,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         claim: "RMMN beats MMN in pools (+4.6)",
         papers: "E",
         answer: filters,
-        reason: "with either filter it is ahead, and not because of the filter: by words it removes next to nothing (0.09 videos a query, where 54 answer \
-                 it) and is ahead by more than with the event log, which removes them all; what else in its first step gains was not told apart",
+        reason: "it was ahead with either filter when three seeds of each were run first, and is level when they are run again: MMN's seeds lie between 39 and 49, so three \
+                 do not decide. By words the filter removes next to nothing here (0.09 videos a query, where 54 answer it), and hard negatives after it lose three points",
     },
     Claim {
         claim: "A first stage that retrieves videos helps (twofold)",
@@ -52,35 +52,47 @@ fn pooled(evidence: &Evidence<'_>, model: &str, variant: &str) -> Option<Figure>
 
 fn collapse(evidence: &Evidence<'_>) -> Option<Answer> {
     let of = |row: &Row<'_>| Some((row.usual("test-iid")?, row.figure(Asking::Pools, IN_POOLS)?));
-    let full = row(evidence, "mmn", "").and_then(of).map(|pair| ("MMN, full world", pair));
+    let full = |model: &str, variant: &str| row(evidence, model, variant).and_then(of);
     let small = |model: &str| of(evidence.rows.find("world", model, "pools")?);
-    let all = [full, small("mmn").map(|pair| ("MMN, small", pair)), small("bet").map(|pair| ("BET, small", pair))];
-    let all: Vec<_> = all.into_iter().flatten().collect();
-    let holds = all.iter().all(|(_, (own, pool))| pool.value < own.value / 2.0);
+    let all = [
+        ("MMN, full world", full("mmn", "")),
+        ("MMN again", full("mmn", "again")),
+        ("BET, full world", full("bet", "")),
+        ("CET, full world", full("cet", "")),
+        ("MMN, small", small("mmn")),
+        ("BET, small", small("bet")),
+    ];
+    let all: Vec<_> = all.into_iter().filter_map(|(name, pair)| Some((name, pair?))).collect();
+    let halved: Vec<bool> = all.iter().map(|(_, (own, pool))| pool.value < own.value / 2.0).collect();
     let words: Vec<String> = all.iter().map(|(name, (own, pool))| format!("{name}: {own} → {pool}")).collect();
-    (!all.is_empty()).then(|| Answer::new(Verdict::of(holds), words.join("; ")))
+    let verdict = Verdict::both(!halved.contains(&false), halved.contains(&true));
+    (!all.is_empty()).then(|| Answer::new(verdict, words.join("; ")))
 }
 
 fn filters(evidence: &Evidence<'_>) -> Option<Answer> {
     let (base, words, log) =
         (pooled(evidence, "mmn", "")?, pooled(evidence, "rmmn", "tfidf")?, pooled(evidence, "rmmn", "log")?);
-    let figures = format!("{IN_POOLS}: MMN {base}, filter by TF-IDF {words}, by the event log {log}");
-    Some(Answer::new(Verdict::both(base.to(words).rises(), base.to(log).rises()), figures))
+    let mut figures = format!("{IN_POOLS}: MMN {base}, filter by TF-IDF {words}, by the event log {log}");
+    let mut rises = vec![base.to(words).rises(), base.to(log).rises()];
+    if let (Some(base), Some(words)) = (pooled(evidence, "mmn", "again"), pooled(evidence, "rmmn", "again, tfidf")) {
+        figures += &format!("; all again, side by side: MMN {base}, filter by TF-IDF {words}");
+        rises.push(base.to(words).rises());
+    }
+    Some(Answer::new(Verdict::both(!rises.contains(&false), rises.contains(&true)), figures))
 }
 
 fn repeated(evidence: &Evidence<'_>) -> Option<Answer> {
-    let base = pooled(evidence, "mmn", "")?;
     let (mut words, mut filters, mut hard) = (Vec::new(), Vec::new(), Vec::new());
     for (filter, name) in [("tfidf", "TF-IDF"), ("log", "the event log")] {
-        let one = pooled(evidence, "rmmn", filter);
-        let (Some(one), Some(both)) = (one, pooled(evidence, "rmmn", &format!("{filter}, both steps"))) else {
-            continue;
-        };
+        // Side by side, in one lease.
+        let (base, one) = (pooled(evidence, "mmn", "again"), pooled(evidence, "rmmn", &format!("again, {filter}")));
+        let both = pooled(evidence, "rmmn", &format!("again, {filter}, both steps"));
+        let (Some(base), Some(one), Some(both)) = (base, one, both) else { continue };
         filters.push(base.to(one).rises());
         hard.push(one.to(both).rises());
-        words.push(format!("filter by {name} {one}, hard negatives after it {both}"));
+        words.push(format!("MMN {base}, filter by {name} {one}, hard negatives after it {both}"));
     }
-    let figures = format!("{IN_POOLS}: MMN {base}; {}", words.join("; "));
+    let figures = format!("{IN_POOLS}: {}", words.join("; "));
     // At best the half of it that was asked holds.
     let holds = filters.iter().all(|pays| *pays) && !hard.contains(&true);
     (!words.is_empty()).then(|| Answer::new(if holds { Verdict::InPart } else { Verdict::Disagree }, figures))

@@ -57,14 +57,30 @@ pub(super) fn rows<'a, 'b>(evidence: &'b Evidence<'a>) -> (Vec<&'b Row<'a>>, &'s
     if corpus.iter().any(|row| row.is_model()) {
         return (corpus, "");
     }
+    before(evidence)
+}
+
+fn before<'a, 'b>(evidence: &'b Evidence<'a>) -> (Vec<&'b Row<'a>>, &'static str) {
     let graded = |row: &&Row<'_>| row.figure(Asking::Graded, NDCG).is_some();
     let before = evidence.rows.on("world").into_iter().filter(graded).collect();
     (before, " (every event graded: 12.5 by chance, 24.7 for events whatever was asked)")
 }
 
+/// The same where the models are held against each other: rows of the corpus only if it has all of them.
+fn rows_with_all<'a, 'b>(evidence: &'b Evidence<'a>) -> (Vec<&'b Row<'a>>, &'static str) {
+    let (corpus, note) = rows(evidence);
+    if note.is_empty() && MODELS.iter().all(|model| corpus.iter().any(|row| row.model() == *model)) {
+        return (corpus, note);
+    }
+    before(evidence)
+}
+
+fn of_row(rows: &[&Row<'_>], model: &str, variant: &str, metric: &str) -> Option<Figure> {
+    rows.iter().find(|row| (row.model(), row.variant()) == (model, variant))?.figure(Asking::Graded, metric)
+}
+
 fn figure(evidence: &Evidence<'_>, model: &str, variant: &str, metric: &str) -> Option<Figure> {
-    let (rows, _) = rows(evidence);
-    rows.into_iter().find(|row| (row.model(), row.variant()) == (model, variant))?.figure(Asking::Graded, metric)
+    of_row(&rows(evidence).0, model, variant, metric)
 }
 
 fn more_moments(evidence: &Evidence<'_>) -> Option<Answer> {
@@ -105,8 +121,9 @@ fn adaptation(evidence: &Evidence<'_>) -> Option<Answer> {
 }
 
 fn best(evidence: &Evidence<'_>) -> Option<Answer> {
+    let (rows, note) = rows_with_all(evidence);
     let of = |model: &'static str| {
-        let all = ["N=1", "N=20", "N=40", OWN].into_iter().filter_map(|variant| figure(evidence, model, variant, NDCG));
+        let all = ["N=1", "N=20", "N=40", OWN].into_iter().filter_map(|variant| of_row(&rows, model, variant, NDCG));
         Some((all.max_by(|a, b| a.value.total_cmp(&b.value))?, model))
     };
     let mut ranked: Vec<(Figure, &str)> = MODELS.into_iter().filter_map(of).collect();
@@ -121,7 +138,7 @@ fn best(evidence: &Evidence<'_>) -> Option<Answer> {
     let vcmr: Vec<String> = recalls.iter().map(|(value, model)| format!("{model} {value:.1}")).collect();
     let (_, first) = ranked.first()?;
     let figures =
-        format!("{NDCG}, best N each: {}; VCMR:R@10 in the small world: {}", words.join(", "), vcmr.join(", "));
+        format!("{NDCG}, best N each: {}{note}; VCMR:R@10 in the small world: {}", words.join(", "), vcmr.join(", "));
     Some(Answer::new(Verdict::both(*first == "reloclnet", first_by_recall == Some("conquer")), figures))
 }
 
@@ -158,9 +175,9 @@ fn deeper(evidence: &Evidence<'_>) -> Option<Answer> {
 }
 
 fn tighter(evidence: &Evidence<'_>) -> Option<Answer> {
-    let mut kept = Vec::new();
+    let (mut kept, (rows, note)) = (Vec::new(), rows_with_all(evidence));
     for model in MODELS {
-        let at = |iou: &str| figure(evidence, model, "N=20", &format!("NDCG@20,IoU={iou}"));
+        let at = |iou: &str| of_row(&rows, model, "N=20", &format!("NDCG@20,IoU={iou}"));
         let (Some(loose), Some(tight)) = (at("0.3"), at("0.7")) else { continue };
         kept.push((100.0 * tight.value / loose.value.max(1e-9), model, loose.value, tight.value));
     }
@@ -169,7 +186,6 @@ fn tighter(evidence: &Evidence<'_>) -> Option<Answer> {
         .iter()
         .map(|(share, model, loose, tight)| format!("{model} {loose:.1} → {tight:.1} (keeps {share:.0} %)"))
         .collect();
-    let note = rows(evidence).1;
     Some(Answer::new(
         Verdict::of(*least == "xml"),
         format!("NDCG@20 from IoU 0.3 to 0.7, N=20: {}{note}", words.join("; ")),

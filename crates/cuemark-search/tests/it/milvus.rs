@@ -249,8 +249,15 @@ fn changes_are_seen(server: &Milvus) {
         server.nearest(&first[3].embedding, &Nearest { count: 99, filter: tagged, effort: Effort::Exact }).unwrap();
     assert_eq!(hits.len(), 30);
 
-    server.put(&entry, &second).unwrap();
-    assert!(found(&second[7]) && !found(&first[7]));
+    // Beside another, and named twice: the later counts, and what was there before is gone.
+    let beside = VideoEntry { id: "beside".into(), ..entry.clone() };
+    let (passing, of_other) = (moments(5), moments(3));
+    server
+        .put_all(&[(entry.clone(), passing.clone()), (beside.clone(), of_other), (entry.clone(), second.clone())])
+        .unwrap();
+    assert!(found(&second[7]) && !found(&first[7]) && !found(&passing[1]));
+    assert_eq!(server.moments(&beside.id).unwrap().unwrap().len(), 3);
+    assert!(server.remove(&beside.id).unwrap());
     assert_eq!(server.moments(&entry.id).unwrap().unwrap().len(), 20);
 
     assert!(server.note(&entry.id, VideoState::Vanished, &["new".to_owned()]).unwrap());
@@ -367,8 +374,9 @@ fn a_real_server_gives_the_same_answers_and_loses_nothing_when_killed() {
     for (entry, moments) in &collection {
         embedded.put(entry, moments).unwrap();
         flat.put(entry, moments).unwrap();
-        hnsw.put(entry, moments).unwrap();
     }
+    // All in a few requests: the same as one by one.
+    hnsw.put_all(&collection).unwrap();
     for engine in [&embedded as &dyn Engine, &hnsw] {
         engine.settle(Settling::Fully, &Progress::new()).unwrap();
         assert!(engine.status().unwrap().in_graph > VIDEOS * PER_VIDEO / 2, "{}", engine.url());

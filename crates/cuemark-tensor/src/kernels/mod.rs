@@ -199,9 +199,14 @@ impl Form {
     }
 }
 
+/// Whether products may round to 19 bits.
+pub(crate) fn rounds_to_tf32() -> bool {
+    candle_core::cuda_backend::gemm_reduced_precision_f32()
+}
+
 /// How products outside of maps and recurrent layers compute.
 fn general() -> sys::cublasComputeType_t {
-    if candle_core::cuda_backend::gemm_reduced_precision_f32() {
+    if rounds_to_tf32() {
         sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32
     } else {
         sys::cublasComputeType_t::CUBLAS_COMPUTE_32F

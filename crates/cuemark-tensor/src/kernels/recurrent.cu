@@ -3,10 +3,16 @@
 // A warp has some channels of the state and keeps them from the first step to the last; between steps all blocks of the grid wait
 // for each other, for which it must be launched as a cooperative one. The counter by which they wait is the only number that
 // more than one thread writes, and no result is made of it: results do not depend on scheduling.
+//
+// Waiting empties the first-level cache, so weights that are read from memory are read from the second level at every step. Where a
+// warp has one channel of at most `32 KEPT`, its weights stay in registers.
 
 typedef unsigned int u32;
 
 static const u32 NONE = 0xffffffff;
+
+// Numbers of a row of weights that a lane keeps.
+static const u32 KEPT = 16;
 
 static __device__ __forceinline__ float squash(float x) { return 1.0f / (1.0f + expf(-x)); }
 
@@ -36,7 +42,7 @@ static __device__ __forceinline__ void order(u32 n, u32 steps, u32 backwards, u3
 
 // kept of an LSTM: input, forget, cell and output gates, memory, state; where `seeing`, its input, forget and output gates see the
 // memory through `sees`. kept of a GRU: reset, update and new gates, what the state gave to the last of them, state.
-template <u32 GATES, u32 ITEMS>
+template <u32 GATES, u32 ITEMS, bool KEEPS>
 static __device__ void forwards(const float *given, const float *weights, const float *bias, const float *sees, u32 seeing,
                                 const float *start, float *kept, u32 *arrived, u32 steps, u32 batch, u32 hidden,
                                 u32 backwards) {
@@ -44,6 +50,19 @@ static __device__ void forwards(const float *given, const float *weights, const 
     const u32 PARTS = GATES == 4 ? 6 : 5;
     u32 lane = threadIdx.x % 32, warps = gridDim.x * (blockDim.x / 32);
     u32 first = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    // Where weights are kept there is one channel, `first`, for which the loop over channels below turns once.
+    float own_weights[GATES][KEPT];
+    if (KEEPS) {
+#pragma unroll
+        for (u32 gate = 0; gate < GATES; gate++)
+#pragma unroll
+            for (u32 turn = 0; turn < KEPT; turn++) {
+                u32 k = turn * 32 + lane;
+                bool inside = first < hidden && k < hidden;
+                own_weights[gate][turn] = inside ? weights[((size_t)gate * hidden + first) * hidden + k] : 0.0f;
+            }
+    }
+    const u32 turns = KEEPS ? KEPT : (hidden + 31) / 32;
     for (u32 n = 0; n < steps; n++) {
         u32 step, before;
         order(n, steps, backwards, &step, &before);
@@ -61,14 +80,19 @@ static __device__ void forwards(const float *given, const float *weights, const 
                 for (u32 i = 0; i < ITEMS; i++)
 #pragma unroll
                     for (u32 gate = 0; gate < GATES; gate++) sums[i][gate] = 0.0f;
-#pragma unroll 4
-                for (u32 k = lane; k < hidden; k += 32) {
+#pragma unroll(KEEPS ? KEPT : 4)
+                for (u32 turn = 0; turn < turns; turn++) {
+                    u32 k = turn * 32 + lane;
+                    bool inside = k < hidden;
                     float w[GATES];
 #pragma unroll
-                    for (u32 gate = 0; gate < GATES; gate++) w[gate] = __ldg(weights + ((size_t)gate * hidden + channel) * hidden + k);
+                    for (u32 gate = 0; gate < GATES; gate++)
+                        w[gate] = KEEPS    ? own_weights[gate][turn]
+                                  : inside ? __ldg(weights + ((size_t)gate * hidden + channel) * hidden + k)
+                                           : 0.0f;
 #pragma unroll
                     for (u32 i = 0; i < ITEMS; i++) {
-                        float s = item0 + i < batch ? state[(item0 + i) * hidden + k] : 0.0f;
+                        float s = inside && item0 + i < batch ? state[(item0 + i) * hidden + k] : 0.0f;
 #pragma unroll
                         for (u32 gate = 0; gate < GATES; gate++) sums[i][gate] += w[gate] * s;
                     }
@@ -193,12 +217,17 @@ static __device__ void backwards_through(const float *kept, const float *gradien
     }
 }
 
+#define FORWARDS(NAME, GATES, ITEMS, KEEPS)                                                                                 \
+    extern "C" __global__ void NAME(const float *given, const float *weights, const float *bias, const float *sees, u32 seeing, \
+                                    const float *start, float *kept, u32 *arrived, u32 steps, u32 batch, u32 hidden,        \
+                                    u32 backwards) {                                                                        \
+        forwards<GATES, ITEMS, KEEPS>(given, weights, bias, sees, seeing, start, kept, arrived, steps, batch, hidden,       \
+                                      backwards);                                                                           \
+    }
+
 #define LAYER(NAME, GATES, ITEMS)                                                                                           \
-    extern "C" __global__ void NAME##_##ITEMS(const float *given, const float *weights, const float *bias, const float *sees, \
-                                              u32 seeing, const float *start, float *kept, u32 *arrived, u32 steps,         \
-                                              u32 batch, u32 hidden, u32 backwards) {                                       \
-        forwards<GATES, ITEMS>(given, weights, bias, sees, seeing, start, kept, arrived, steps, batch, hidden, backwards);  \
-    }                                                                                                                       \
+    FORWARDS(NAME##_##ITEMS, GATES, ITEMS, false)                                                                           \
+    FORWARDS(NAME##_kept_##ITEMS, GATES, ITEMS, true)                                                                       \
     extern "C" __global__ void NAME##_gradient_##ITEMS(const float *kept, const float *gradient, const float *turned,       \
                                                        const float *sees, u32 seeing, const float *start, float *pull,      \
                                                        float *carry, float *to, u32 *arrived, u32 steps, u32 batch,         \
@@ -219,68 +248,114 @@ extern "C" __global__ void turn(const float *from, float *to, u32 rows, u32 colu
         to[n] = from[(n % rows) * columns + n / rows];
 }
 
+static const u32 GATES_AND_LOOK = 5, MOST_ITEMS = 4;
+
 // An LSTM that looks at words before every step. Everything given has `looking` channels for the attention, then four times `hidden`
-// for the gates; words have before them whether they are seen. `query` is room for `batch` times `looking`, `memory` begins as zeros.
-// Every block works out the weights of the words by itself: that is less than waiting for another.
-extern "C" __global__ void attending(const float *given, const float *words, const float *weights, const float *score,
-                                     float *query, float *memory, float *to, u32 *arrived, u32 steps, u32 batch, u32 length,
-                                     u32 looking, u32 hidden) {
+// for the gates; words have before them whether they are seen. `parts` is room for `batch` times `length` times the blocks.
+//
+// A warp has one row of the attention and one channel of the state. A step goes through the grid twice: first every block hands in
+// what its rows of the attention give to each word, then everyone adds that up in the same order and has the weights of the words.
+extern "C" __global__ void __launch_bounds__(256) attending(const float *given, const float *words, const float *weights,
+                                                            const float *score, float *parts, float *to, u32 *arrived,
+                                                            u32 steps, u32 batch, u32 length, u32 looking, u32 hidden) {
     extern __shared__ float shared[];
-    float *state = shared, *asks = state + (size_t)batch * hidden, *shares = asks + looking;
+    const u32 WIDE = KEPT * 32;
+    u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32, channel = blockIdx.x * warps + warp;
+    u32 pairs = batch * length, goal = 0;
     size_t width = (size_t)looking + 4 * hidden;
-    u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, own_warps = blockDim.x / 32, warps = gridDim.x * own_warps;
-    u32 first = blockIdx.x * own_warps + warp, goal = 0;
+    float *state = shared;                       // [batch][WIDE], zeros from `hidden` on
+    float *seen = state + batch * WIDE;          // [batch][length]
+    float *logits = seen + pairs;                // [batch][length]
+    float *bent = logits + pairs;                // [warps][batch][length]
+    float *gives = bent + (size_t)warps * pairs; // [warps][GATES_AND_LOOK][batch][length]: what words give to the rows of a warp
+    gives += (size_t)warp * GATES_AND_LOOK * pairs;
+    bent += (size_t)warp * pairs;
+
+    size_t rows[GATES_AND_LOOK]; // the attention's first
+    bool has[GATES_AND_LOOK];
+    float own[GATES_AND_LOOK][KEPT];
+#pragma unroll
+    for (u32 r = 0; r < GATES_AND_LOOK; r++) {
+        has[r] = channel < (r == 0 ? looking : hidden);
+        rows[r] = r == 0 ? channel : looking + (size_t)(r - 1) * hidden + channel;
+#pragma unroll
+        for (u32 turn = 0; turn < KEPT; turn++) {
+            u32 k = turn * 32 + lane;
+            own[r][turn] = has[r] && k < hidden ? weights[rows[r] * hidden + k] : 0.0f;
+        }
+        for (u32 pair = lane; pair < pairs; pair += 32)
+            gives[r * pairs + pair] = has[r] ? words[pair * (width + 1) + 1 + rows[r]] : 0.0f;
+    }
+    for (u32 pair = threadIdx.x; pair < pairs; pair += blockDim.x) seen[pair] = words[pair * (width + 1)];
+    for (u32 at = threadIdx.x; at < batch * WIDE; at += blockDim.x) state[at] = 0.0f;
+    float scores = has[0] ? score[channel] : 0.0f;
+    float memory = 0.0f; // of the item whose number the lane has
+    size_t own_row = lane == 0 ? channel : looking + (size_t)(lane - 1) * hidden + channel;
+    bool own_given = lane < GATES_AND_LOOK && channel < (lane == 0 ? looking : hidden);
+
     for (u32 step = 0; step < steps; step++) {
-        for (u32 at = threadIdx.x; at < batch * hidden; at += blockDim.x)
-            state[at] = step == 0 ? 0.0f : __ldcg(to + (size_t)(step - 1) * batch * hidden + at);
+        // Lane r has what the step gives to row r.
+        float in[MOST_ITEMS];
+#pragma unroll
+        for (u32 item = 0; item < MOST_ITEMS; item++)
+            in[item] = own_given && item < batch ? given[((size_t)step * batch + item) * width + own_row] : 0.0f;
+        if (step > 0)
+            for (u32 at = threadIdx.x; at < batch * hidden; at += blockDim.x)
+                state[at / hidden * WIDE + at % hidden] = __ldcg(to + (size_t)(step - 1) * batch * hidden + at);
         __syncthreads();
-        for (u32 row = first; row < looking; row += warps)
-            for (u32 item = 0; item < batch; item++) {
-                float sum = 0.0f;
-#pragma unroll 4
-                for (u32 k = lane; k < hidden; k += 32) sum += __ldg(weights + (size_t)row * hidden + k) * state[item * hidden + k];
-                sum = sum_of_warp(sum);
-                if (lane == 0) query[item * looking + row] = given[((size_t)step * batch + item) * width + row] + sum;
+        float sums[MOST_ITEMS][GATES_AND_LOOK];
+#pragma unroll
+        for (u32 item = 0; item < MOST_ITEMS; item++) {
+            if (item >= batch) continue;
+#pragma unroll
+            for (u32 r = 0; r < GATES_AND_LOOK; r++) sums[item][r] = lane == r ? in[item] : 0.0f;
+#pragma unroll
+            for (u32 turn = 0; turn < KEPT; turn++) {
+                float s = state[item * WIDE + turn * 32 + lane];
+#pragma unroll
+                for (u32 r = 0; r < GATES_AND_LOOK; r++) sums[item][r] += own[r][turn] * s;
             }
+#pragma unroll
+            for (u32 r = 0; r < GATES_AND_LOOK; r++) sums[item][r] = sum_of_warp(sums[item][r]);
+            for (u32 word = lane; word < length; word += 32)
+                bent[item * length + word] = scores * tanhf(sums[item][0] + gives[item * length + word]);
+        }
+        __syncthreads();
+        for (u32 pair = threadIdx.x; pair < pairs; pair += blockDim.x) {
+            const float *first = logits + pairs; // where the first warp's lie
+            float sum = 0.0f;
+            for (u32 other = 0; other < warps; other++) sum += first[(size_t)other * pairs + pair];
+            parts[(size_t)pair * gridDim.x + blockIdx.x] = sum;
+        }
         goal += gridDim.x;
         wait_for_all(arrived, goal);
-        for (u32 item = 0; item < batch; item++) {
-            const float *of_item = words + (size_t)item * length * (width + 1);
-            for (u32 n = threadIdx.x; n < looking; n += blockDim.x) asks[n] = __ldcg(query + item * looking + n);
-            __syncthreads();
-            for (u32 word = warp; word < length; word += own_warps) {
-                const float *of = of_item + word * (width + 1);
-                float sum = 0.0f;
-                for (u32 n = lane; n < looking; n += 32) sum += score[n] * tanhf(asks[n] + of[1 + n]);
-                sum = sum_of_warp(sum);
-                if (lane == 0) shares[word] = of[0] > 0.0f ? sum : -1e30f;
-            }
-            __syncthreads();
-            // Every thread adds up all of them by itself: there are few.
-            float most = shares[0], total = 0.0f;
-            for (u32 word = 1; word < length; word++) most = fmaxf(most, shares[word]);
-            for (u32 word = 0; word < length; word++) total += expf(shares[word] - most);
-            for (u32 channel = first; channel < hidden; channel += warps) {
-                float gates[4];
+        for (u32 pair = warp; pair < pairs; pair += warps) {
+            float sum = 0.0f;
+            for (u32 block = lane; block < gridDim.x; block += 32) sum += __ldcg(parts + (size_t)pair * gridDim.x + block);
+            sum = sum_of_warp(sum);
+            if (lane == 0) logits[pair] = seen[pair] > 0.0f ? sum : -1e30f;
+        }
+        __syncthreads();
 #pragma unroll
-                for (u32 gate = 0; gate < 4; gate++) {
-                    size_t row = looking + (size_t)gate * hidden + channel;
-                    float sum = 0.0f;
-#pragma unroll 4
-                    for (u32 k = lane; k < hidden; k += 32) sum += __ldg(weights + row * hidden + k) * state[item * hidden + k];
-                    for (u32 word = lane; word < length; word += 32)
-                        sum += expf(shares[word] - most) / total * of_item[word * (width + 1) + 1 + row];
-                    gates[gate] = sum_of_warp(sum) + given[((size_t)step * batch + item) * width + row];
-                }
-                if (lane == 0) {
-                    size_t at = (size_t)item * hidden + channel;
-                    float now = squash(gates[1]) * memory[at] + squash(gates[0]) * tanhf(gates[2]);
-                    memory[at] = now;
-                    to[(size_t)step * batch * hidden + at] = squash(gates[3]) * tanhf(now);
-                }
+        for (u32 item = 0; item < MOST_ITEMS; item++) {
+            if (item >= batch) continue;
+            const float *of_item = logits + item * length;
+            float most = -INFINITY, total = 0.0f, seen_by[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+            for (u32 word = 0; word < length; word++) most = fmaxf(most, of_item[word]);
+            for (u32 word = lane; word < length; word += 32) {
+                float share = expf(of_item[word] - most);
+                total += share;
+#pragma unroll
+                for (u32 gate = 0; gate < 4; gate++) seen_by[gate] += share * gives[(gate + 1) * pairs + item * length + word];
             }
-            // The next item writes over what this one's threads still read.
-            __syncthreads();
+            total = sum_of_warp(total);
+            float gates[4];
+#pragma unroll
+            for (u32 gate = 0; gate < 4; gate++) gates[gate] = sums[item][gate + 1] + sum_of_warp(seen_by[gate]) / total;
+            if (lane == item && has[1]) {
+                memory = squash(gates[1]) * memory + squash(gates[0]) * tanhf(gates[2]);
+                to[((size_t)step * batch + item) * hidden + channel] = squash(gates[3]) * tanhf(memory);
+            }
         }
         goal += gridDim.x;
         if (step + 1 < steps) wait_for_all(arrived, goal);

@@ -214,9 +214,14 @@ mod tests {
     #[test]
     fn states_are_those_of_plain_loops() {
         let rng = &mut Rng::new(12);
-        for (steps, batch, words, looking, hidden) in
-            [(1, 1, 1, 1, 1), (5, 2, 3, 7, 4), (9, 3, 40, 33, 70), (6, 1, 5, 600, 520), (4, 5, 3, 9, 8)]
-        {
+        for (steps, batch, words, looking, hidden) in [
+            (1, 1, 1, 1, 1),
+            (5, 2, 3, 7, 4),
+            (9, 3, 40, 33, 70),
+            (7, 2, 15, 512, 512),
+            (6, 1, 5, 600, 520),
+            (4, 5, 3, 9, 8),
+        ] {
             let sizes = Sizes { steps, batch, words, looking, hidden };
             let width = sizes.width();
             let scaled =

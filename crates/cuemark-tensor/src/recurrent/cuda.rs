@@ -27,17 +27,35 @@ fn at_once(batch: usize, hidden: usize) -> bool {
     batch <= FEW && batch * hidden <= SHARED
 }
 
+/// The longest row of weights that a warp keeps in its registers: `32 KEPT` of `recurrent.cu`.
+const KEPT: usize = 512;
+
+/// Whether each of so many channels has a warp of its own, which keeps the weights of its rows.
+fn keeps(config: &LaunchConfig, channels: usize, hidden: usize) -> bool {
+    hidden <= KEPT && channels <= (config.grid_dim.0 * config.block_dim.0 / 32) as usize
+}
+
 /// The kernel of a layer that is one launch.
-fn kernel_at_once(layer: Layer, batch: usize, gradient: bool) -> &'static str {
-    match (layer.cell, batch, gradient) {
+fn forward_at_once(layer: Layer, batch: usize, keeps: bool) -> &'static str {
+    match (layer.cell, batch, keeps) {
         (Cell::Lstm | Cell::Peephole, 1, false) => "lstm_1",
         (Cell::Lstm | Cell::Peephole, _, false) => "lstm_4",
-        (Cell::Lstm | Cell::Peephole, 1, true) => "lstm_gradient_1",
-        (Cell::Lstm | Cell::Peephole, _, true) => "lstm_gradient_4",
+        (Cell::Lstm | Cell::Peephole, 1, true) => "lstm_kept_1",
+        (Cell::Lstm | Cell::Peephole, _, true) => "lstm_kept_4",
         (Cell::Gru, 1, false) => "gru_1",
         (Cell::Gru, _, false) => "gru_4",
-        (Cell::Gru, 1, true) => "gru_gradient_1",
-        (Cell::Gru, _, true) => "gru_gradient_4",
+        (Cell::Gru, 1, true) => "gru_kept_1",
+        (Cell::Gru, _, true) => "gru_kept_4",
+    }
+}
+
+/// The kernel of its gradient.
+fn backward_at_once(layer: Layer, batch: usize) -> &'static str {
+    match (layer.cell, batch) {
+        (Cell::Lstm | Cell::Peephole, 1) => "lstm_gradient_1",
+        (Cell::Lstm | Cell::Peephole, _) => "lstm_gradient_4",
+        (Cell::Gru, 1) => "gru_gradient_1",
+        (Cell::Gru, _) => "gru_gradient_4",
     }
 }
 
@@ -61,10 +79,11 @@ pub(super) fn forward(layer: Layer, given: Given, weights: Given, start: Given) 
     if at_once(batch, hidden) {
         let mut arrived = device.alloc_zeros::<u32>(1)?;
         let backwards = u32::from(layer.reading == Reading::Backwards);
+        let config = waiting(&device, hidden, WAITING_THREADS, batch * hidden)?;
         launch_together!(
             device,
-            kernel_at_once(layer, batch, false),
-            waiting(&device, hidden, WAITING_THREADS, batch * hidden)?,
+            forward_at_once(layer, batch, keeps(&config, hidden, hidden)),
+            config,
             &given,
             &weights,
             &bias,
@@ -152,7 +171,7 @@ pub(super) fn backward(
         let backwards = u32::from(layer.reading == Reading::Backwards);
         launch_together!(
             device,
-            kernel_at_once(layer, batch, true),
+            backward_at_once(layer, batch),
             waiting(&device, hidden, WAITING_THREADS, 0)?,
             &kept,
             &gradient,
@@ -206,9 +225,9 @@ pub(super) fn backward(
     Ok((CudaStorage::wrap_cuda_slice(all, device), Shape::from(count)))
 }
 
-/// Items up to which the words' weights of all are worked out by every block.
+/// Items up to which a sequence that looks at words is one launch: `MOST_ITEMS` of `recurrent.cu`.
 const FEW_ATTENDING: usize = 4;
-/// Threads of a block then: there are words to share out beside channels.
+/// Threads of a block then: fewer blocks have fewer parts of a sum to hand in.
 const ATTENDING_THREADS: u32 = 256;
 /// Threads of the block that has one item.
 const THREADS: u32 = 512;
@@ -227,21 +246,23 @@ pub(super) fn attending(
         bail!("{length} words at once are too many");
     }
     let mut states = room(&device, count * batch * hidden)?;
-    let mut memory = device.alloc_zeros::<f32>(batch * hidden)?;
-    let shared = batch * hidden + looking + length;
-    if batch <= FEW_ATTENDING && shared <= SHARED {
-        let (mut query, mut arrived) = (room(&device, batch * looking)?, device.alloc_zeros::<u32>(1)?);
+    let (rows, pairs) = (hidden.max(looking), batch * length);
+    // The state, and for each pair of item and word: whether it is seen, its weight, what each warp gives to it and gets from it.
+    let shared = batch * KEPT + pairs * (2 + 6 * (ATTENDING_THREADS / 32) as usize);
+    let config = waiting(&device, rows, ATTENDING_THREADS, shared)?;
+    if batch <= FEW_ATTENDING && shared <= SHARED && keeps(&config, rows, hidden) {
+        let mut parts = room(&device, pairs * config.grid_dim.0 as usize)?;
+        let mut arrived = device.alloc_zeros::<u32>(1)?;
         let [steps, items, length, looking, channels] = counted([count, batch, length, looking, hidden])?;
         launch_together!(
             device,
             "attending",
-            waiting(&device, hidden, ATTENDING_THREADS, shared)?,
+            config,
             &given,
             &words,
             &weights,
             &score,
-            &mut query,
-            &mut memory,
+            &mut parts,
             &mut states,
             &mut arrived,
             &steps,
@@ -252,6 +273,7 @@ pub(super) fn attending(
         );
         return Ok((CudaStorage::wrap_cuda_slice(states, device), Shape::from((count, batch, hidden))));
     }
+    let mut memory = device.alloc_zeros::<f32>(batch * hidden)?;
     let mut remembered = device.alloc_zeros::<f32>(batch * width)?;
     let product = Product { rows: batch, inner: hidden, columns: width, groups: 1, apart: [0; 3] };
     let [blocks, length, looking, channels, bytes] = counted([batch, length, looking, hidden, length * 4])?;

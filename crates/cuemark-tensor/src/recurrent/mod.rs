@@ -371,8 +371,8 @@ mod tests {
             return;
         };
         crate::set_precision(crate::Precision::F32);
-        // One item and a few in one launch each, more channels than warps, and too many items for that.
-        for sizes in [[1, 1, 5], [9, 1, 70], [11, 3, 33], [6, 16, 700], [7, 33, 70]] {
+        // One item and a few in one launch each, as many channels as are kept and more, more than warps, and too many items for that.
+        for sizes in [[1, 1, 5], [9, 1, 70], [11, 3, 33], [5, 2, 512], [4, 1, 520], [6, 16, 700], [7, 33, 70]] {
             for (cell, reading) in CASES {
                 let run = |device: &Device| through(&inputs(cell, sizes, device), |vars| fused(cell, reading, vars));
                 for (n, (ours, wanted)) in run(&gpu).iter().zip(&run(&Device::Cpu)).enumerate() {

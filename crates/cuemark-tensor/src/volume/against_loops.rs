@@ -81,35 +81,72 @@ fn assert_close(ours: &Tensor, loops: &[f32], what: &str) {
     assert!(worst < 1e-3, "{what}: off by {worst}");
 }
 
+/// By plain loops: the sum over the window, cut off at zero and six.
+fn convolved(
+    (window, input): (Window, [usize; 3]),
+    [batch, c_in, c_out]: [usize; 3],
+    [x, kernel, bias]: [&[f32]; 3],
+) -> Vec<f32> {
+    let mut sums = Vec::new();
+    for (_, from) in reads(window, input, batch) {
+        for out in 0..c_out {
+            let mut sum = f64::from(bias[out]);
+            for (index, place) in &from {
+                for channel in 0..c_in {
+                    let weight = kernel[(place * c_in + channel) * c_out + out];
+                    sum += f64::from(x[index * c_in + channel]) * f64::from(weight);
+                }
+            }
+            sums.push((sum as f32).clamp(0.0, 6.0));
+        }
+    }
+    sums
+}
+
 #[test]
 fn a_convolution_is_the_sum_over_its_window() {
+    crate::set_precision(crate::Precision::F32);
     let mut rng = Rng::new(6);
     for (window, input) in cases() {
         for (batch, c_in, c_out) in [(2, 3, 5), (1, 40, 7), (2, 32, 33)] {
-            let [t, h, w] = input;
+            let ([t, h, w], [kt, kh, kw]) = (input, window.kernel);
             let (x, x_tensor) = random(&mut rng, &[batch, t, h, w, c_in]);
-            let [kt, kh, kw] = window.kernel;
             let (k, kernel) = random(&mut rng, &[kt, kh, kw, c_in, c_out]);
             let (b, bias) = random(&mut rng, &[c_out]);
-            let mut loops = Vec::new();
-            for (_, from) in reads(window, input, batch) {
-                for out in 0..c_out {
-                    let mut sum = f64::from(b[out]);
-                    for (index, place) in &from {
-                        for channel in 0..c_in {
-                            let weight = k[(place * c_in + channel) * c_out + out];
-                            sum += f64::from(x[index * c_in + channel]) * f64::from(weight);
-                        }
-                    }
-                    loops.push((sum as f32).clamp(0.0, 6.0));
-                }
-            }
+            let loops = convolved((window, input), [batch, c_in, c_out], [&x, &k, &b]);
             for device in devices() {
                 let on = |tensor: &Tensor| tensor.to_device(&device).unwrap();
                 let conv = VolumeConv::new(&on(&kernel), &on(&bias), window, Activation::Relu6).unwrap();
                 let what = format!("{window:?} on {input:?} x {c_in}, {device:?}");
                 assert_close(&conv.forward(&on(&x_tensor)).unwrap(), &loops, &what);
             }
+        }
+    }
+}
+
+/// Small whole numbers are the same in TF32, and so are their sums: nothing may be off at all.
+#[test]
+fn a_gpu_that_rounds_loses_nothing_of_small_whole_numbers() {
+    let Ok(gpu) = crate::device("cuda") else {
+        eprintln!("SKIPPED (no GPU): a_gpu_that_rounds_loses_nothing_of_small_whole_numbers");
+        return;
+    };
+    crate::set_precision(crate::Precision::Tf32);
+    let mut rng = Rng::new(9);
+    let mut whole = |shape: &[usize]| {
+        let values: Vec<f32> = (0..shape.iter().product()).map(|_| rng.below(17) as f32 - 8.0).collect();
+        (values.clone(), Tensor::from_vec(values, shape, &gpu).unwrap())
+    };
+    for (window, input) in cases() {
+        for (batch, c_in, c_out) in [(2, 3, 64), (1, 36, 96), (2, 20, 132), (1, 64, 4)] {
+            let ([t, h, w], [kt, kh, kw]) = (input, window.kernel);
+            let (x, x_tensor) = whole(&[batch, t, h, w, c_in]);
+            let (k, kernel) = whole(&[kt, kh, kw, c_in, c_out]);
+            let (b, bias) = whole(&[c_out]);
+            let loops = convolved((window, input), [batch, c_in, c_out], [&x, &k, &b]);
+            let conv = VolumeConv::new(&kernel, &bias, window, Activation::Relu6).unwrap();
+            let found = conv.forward(&x_tensor).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap();
+            assert!(found == loops, "{window:?} on {input:?}, {c_in} to {c_out}");
         }
     }
 }
@@ -147,19 +184,20 @@ fn a_depthwise_convolution_keeps_channels_apart() {
 fn the_largest_in_a_window_never_comes_from_the_padding() {
     let mut rng = Rng::new(8);
     for (window, input) in cases() {
-        let [t, h, w] = input;
-        let (x, x_tensor) = random(&mut rng, &[2, t, h, w, 5]);
-        // All negative: a zero of the padding would win.
-        let (x, x_tensor) = (x.iter().map(|x| x - 10.0).collect::<Vec<_>>(), (x_tensor - 10.0).unwrap());
-        let mut loops = Vec::new();
-        for (_, from) in reads(window, input, 2) {
-            let largest =
-                |channel: usize| from.iter().map(|(index, _)| x[index * 5 + channel]).fold(f32::MIN, f32::max);
-            loops.extend((0..5).map(largest));
-        }
-        for device in devices() {
-            let x = x_tensor.to_device(&device).unwrap();
-            assert_close(&max_pool(&x, window).unwrap(), &loops, &format!("{window:?} on {input:?}, {device:?}"));
+        for channels in [5, 8] {
+            let [t, h, w] = input;
+            let (x, x_tensor) = random(&mut rng, &[2, t, h, w, channels]);
+            // All negative: a zero of the padding would win.
+            let (x, x_tensor) = (x.iter().map(|x| x - 10.0).collect::<Vec<_>>(), (x_tensor - 10.0).unwrap());
+            let mut loops = Vec::new();
+            for (_, from) in reads(window, input, 2) {
+                let of = |channel: usize| from.iter().map(move |(index, _)| index * channels + channel);
+                loops.extend((0..channels).map(|channel| of(channel).map(|at| x[at]).fold(f32::MIN, f32::max)));
+            }
+            for device in devices() {
+                let x = x_tensor.to_device(&device).unwrap();
+                assert_close(&max_pool(&x, window).unwrap(), &loops, &format!("{window:?} on {input:?}, {device:?}"));
+            }
         }
     }
 }

@@ -58,16 +58,13 @@ impl VolumeConv {
         }
         let few = width * c_in < FEW && times * height > 1 && kernel.device().is_cpu();
         let (weight, order) = if few {
-            (kernel.permute((2, 0, 1, 3, 4))?.contiguous()?, Order::Columns)
+            (kernel.permute((2, 0, 1, 3, 4))?, Order::Columns)
+        } else if kernel.device().is_cpu() {
+            (kernel.clone(), Order::Rows)
         } else {
-            (kernel.contiguous()?, Order::Rows)
+            (kernel.pad_with_zeros(3, 0, widened(c_in) - c_in)?, Order::Rows)
         };
-        let mut weight = weight.reshape((times * height * width * c_in, c_out))?.detach();
-        if !kernel.device().is_cpu() {
-            // Products on a GPU want multiples of 16 bytes: rows of zeros meet the zeros of the gathered windows.
-            let rows = weight.dim(0)?;
-            weight = weight.pad_with_zeros(0, 0, rows.next_multiple_of(4) - rows)?;
-        }
+        let weight = weight.contiguous()?.reshape(((), c_out))?.detach();
         let op = Conv { window, activation, c_in, order, turned: Arc::default() };
         Ok(Self { weight, bias: bias.contiguous()?.detach(), op })
     }
@@ -81,6 +78,11 @@ impl VolumeConv {
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         x.contiguous()?.apply_op3_no_bwd(&self.weight, &self.bias, &self.op)
     }
+}
+
+/// Channels as a GPU reads them, sixteen bytes at a time; those beyond the given are zeros.
+pub(super) fn widened(channels: usize) -> usize {
+    channels.next_multiple_of(4)
 }
 
 impl Conv {

@@ -39,6 +39,8 @@ use crate::{Embedding, Manifest, Result, SearchError, VideoEntry, VideoState, do
 const EMBEDDING: &str = "embedding";
 /// What was written longer ago is in every recent answer.
 const JUST_NOW: Duration = Duration::from_secs(6);
+/// Videos that share a request, at most: their names stand in a condition.
+const PUT_TOGETHER: usize = 100;
 /// How far the length of a stored embedding may be from 1: rounding to halves.
 const ROUNDING: f32 = 0.01;
 
@@ -199,17 +201,24 @@ impl Engine for Milvus {
     }
 
     fn put(&self, entry: &VideoEntry, moments: &[IndexedMoment]) -> Result<()> {
-        let expected = self.width;
-        if let Some(wrong) = moments.iter().find(|moment| moment.embedding.width() != expected) {
-            return Err(SearchError::Width { expected, found: wrong.embedding.width() });
+        self.put_videos(&[(entry, moments)])
+    }
+
+    fn put_all(&self, videos: &[(VideoEntry, Vec<IndexedMoment>)]) -> Result<()> {
+        // Of two with one name the later counts.
+        let mut last = FxHashMap::default();
+        for (number, (entry, _)) in videos.iter().enumerate() {
+            last.insert(&entry.id, number);
         }
-        self.put_video(entry, moments)
+        let named = videos.iter().enumerate().filter(|(number, (entry, _))| last[&entry.id] == *number);
+        let named: Vec<writing::Video> = named.map(|(_, (entry, moments))| (entry, moments.as_slice())).collect();
+        named.chunks(PUT_TOGETHER).try_for_each(|videos| self.put_videos(videos))
     }
 
     /// A server filters by what stands beside each moment, so the video is put again.
     fn note(&self, id: &VideoId, state: VideoState, tags: &[String]) -> Result<bool> {
         let (Some(entry), Some(moments)) = (self.video(id)?, self.moments(id)?) else { return Ok(false) };
-        self.put_video(&VideoEntry { state, tags: tags.to_vec(), ..entry }, &moments)?;
+        self.put_videos(&[(&VideoEntry { state, tags: tags.to_vec(), ..entry }, &moments)])?;
         Ok(true)
     }
 

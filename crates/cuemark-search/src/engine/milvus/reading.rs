@@ -48,6 +48,13 @@ impl Milvus {
         Ok(self.known().video(id).flatten())
     }
 
+    /// Whether any of some videos is there, all asked for at once.
+    pub(super) fn has_any(&self, ids: &[VideoId]) -> Result<bool> {
+        self.fetch(ids)?;
+        let known = self.known();
+        Ok(ids.iter().any(|id| known.video(id).flatten().is_some()))
+    }
+
     /// Asks the catalogue about some videos.
     fn fetch(&self, ids: &[VideoId]) -> Result<()> {
         for ids in ids.chunks(NAMES) {

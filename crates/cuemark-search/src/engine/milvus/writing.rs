@@ -9,7 +9,7 @@ use half::f16;
 
 use super::calls::Fresh;
 use super::columns::{bools, doubles, jsons, longs, texts, vectors};
-use super::expression::quoted;
+use super::expression::{list, quoted};
 use super::schema::{LONGEST_ENTRY, LONGEST_NAME, UNUSED};
 use super::wire::Failure;
 use super::{EMBEDDING, Milvus};
@@ -19,58 +19,81 @@ use crate::{Result, SearchError, VideoEntry, VideoState};
 /// Bytes of moments that travel together.
 const BATCH: usize = 4 << 20;
 
+/// A video with its moments.
+pub(super) type Video<'a> = (&'a VideoEntry, &'a [IndexedMoment]);
+
 impl Milvus {
-    /// Puts a video in: its moments first, then the row of the catalogue that makes them count, then away with older ones.
-    pub(super) fn put_video(&self, entry: &VideoEntry, moments: &[IndexedMoment]) -> Result<()> {
-        let text = serde_json::to_string(entry).unwrap_or_default();
-        if entry.id.as_str().len() > LONGEST_NAME || text.len() > LONGEST_ENTRY {
-            return Err(SearchError::Question {
-                problem: format!("video `{}` has a longer name, path or list of tags than Milvus takes", entry.id),
-                advice: "names have 4 096 bytes at most, everything about a video 65 535".into(),
-            });
+    /// Puts videos in: their moments first, then the rows of the catalogue that make them count, then away with older ones. They
+    /// share every request, since a server takes some tenths of a second to say that it has done one. No video is named twice.
+    pub(super) fn put_videos(&self, videos: &[Video]) -> Result<()> {
+        let mut texts_of = Vec::with_capacity(videos.len());
+        for (entry, moments) in videos {
+            self.fits(entry, moments)?;
+            texts_of.push(in_catalogue(entry)?);
         }
-        let earlier = self.row(&entry.id)?.is_some();
+        let ids: Vec<VideoId> = videos.iter().map(|(entry, _)| entry.id.clone()).collect();
+        let earlier = self.has_any(&ids)?;
         let mut attempts = 0;
         // An insert that was not answered may have happened or not: the whole is done again under a new number.
         let put = self.wire.patiently(|| {
             attempts += 1;
             let put = new_number();
-            self.insert_moments(entry, moments, put).map(|()| put)
+            self.insert_moments(videos, put).map(|()| put)
         })?;
-        let row = [
-            texts("id", vec![entry.id.to_string()]),
-            longs("put", vec![put]),
-            longs("moments", vec![moments.len() as i64]),
-            bools("present", vec![entry.state == VideoState::Present]),
-            texts("entry", vec![text]),
-            vectors("unused", UNUSED, vec![0.0; UNUSED]),
+        let count = videos.len();
+        let rows = [
+            texts("id", ids.iter().map(VideoId::to_string).collect()),
+            longs("put", vec![put; count]),
+            longs("moments", videos.iter().map(|(_, moments)| moments.len() as i64).collect()),
+            bools("present", videos.iter().map(|(entry, _)| entry.state == VideoState::Present).collect()),
+            texts("entry", texts_of),
+            vectors("unused", UNUSED, vec![0.0; count * UNUSED]),
         ];
-        let when = self.wire.upsert(&self.catalogue, &row, 1)?;
+        let when = self.wire.upsert(&self.catalogue, &rows, count)?;
         self.wrote(when);
-        self.known().forget(&entry.id);
-        let others = format!("video == {} and put != {put}", quoted(entry.id.as_str()));
+        let mut known = self.known();
+        ids.iter().for_each(|id| known.forget(id));
+        drop(known);
+        let others = format!("video in {} and put != {put}", list(ids.iter().map(VideoId::as_str)));
         if earlier || attempts > 1 || self.wire.count(&self.collection, &others, self.fresh())? > 0 {
             self.wire.delete(&self.collection, &others)?;
         }
         Ok(())
     }
 
-    fn insert_moments(&self, entry: &VideoEntry, moments: &[IndexedMoment], put: i64) -> Result<(), Failure> {
-        let rows = (BATCH / (4 * self.width).max(1)).max(1);
-        let tags = serde_json::to_vec(&serde_json::json!({ "tags": entry.tags })).unwrap_or_default();
-        for (batch, moments) in moments.chunks(rows).enumerate() {
-            let count = moments.len();
-            let first = batch * rows;
-            let numbers = moments.iter().flat_map(|moment| moment.embedding.numbers());
+    fn fits(&self, entry: &VideoEntry, moments: &[IndexedMoment]) -> Result<()> {
+        let expected = self.width;
+        match moments.iter().find(|moment| moment.embedding.width() != expected) {
+            Some(wrong) => Err(SearchError::Width { expected, found: wrong.embedding.width() }),
+            None if entry.id.as_str().len() > LONGEST_NAME => Err(too_long(entry)),
+            None => Ok(()),
+        }
+    }
+
+    fn insert_moments(&self, videos: &[Video], put: i64) -> Result<(), Failure> {
+        let tags =
+            |entry: &VideoEntry| serde_json::to_vec(&serde_json::json!({ "tags": entry.tags })).unwrap_or_default();
+        let tags: Vec<Vec<u8>> = videos.iter().map(|(entry, _)| tags(entry)).collect();
+        // Video, number of the moment in it, moment.
+        let all = videos.iter().enumerate().flat_map(|(video, (_, moments))| {
+            moments.iter().enumerate().map(move |(number, moment)| (video, number, moment))
+        });
+        let all: Vec<(usize, usize, &IndexedMoment)> = all.collect();
+        let id = |video: usize| &videos[video].0.id;
+        for batch in all.chunks((BATCH / (4 * self.width).max(1)).max(1)) {
+            let count = batch.len();
+            let each = batch.iter().copied();
+            let numbers = each.clone().flat_map(|(_, _, moment)| moment.embedding.numbers());
+            let present = |video: usize| videos[video].0.state == VideoState::Present;
             let columns = vec![
-                texts("video", vec![entry.id.to_string(); count]),
+                texts("video", each.clone().map(|(video, _, _)| id(video).to_string()).collect()),
                 longs("put", vec![put; count]),
-                longs("number", (first..first + count).map(|number| number as i64).collect()),
-                longs("lot", (first..first + count).map(|number| lot(&entry.id, number)).collect()),
-                doubles("start", moments.iter().map(|moment| moment.span.start()).collect()),
-                doubles("end", moments.iter().map(|moment| moment.span.end()).collect()),
-                bools("present", vec![entry.state == VideoState::Present; count]),
-                jsons("tags", vec![tags.clone(); count]),
+                longs("number", each.clone().map(|(_, number, _)| number as i64).collect()),
+                longs("lot", each.clone().map(|(video, number, _)| lot(id(video), number)).collect()),
+                doubles("start", each.clone().map(|(_, _, moment)| moment.span.start()).collect()),
+                doubles("end", each.clone().map(|(_, _, moment)| moment.span.end()).collect()),
+                bools("present", each.clone().map(|(video, _, _)| present(video)).collect()),
+                jsons("tags", each.clone().map(|(video, _, _)| tags[video].clone()).collect()),
                 // Rounded as the embedded engine stores them, so that both give the same scores.
                 vectors(EMBEDDING, self.width, numbers.map(|x| f16::from_f32(*x).to_f32()).collect()),
             ];
@@ -110,6 +133,19 @@ impl Milvus {
             *last = Some((Instant::now(), latest));
         }
         self.unflushed.store(true, Ordering::Release);
+    }
+}
+
+/// What the catalogue holds of a video.
+fn in_catalogue(entry: &VideoEntry) -> Result<String> {
+    let text = serde_json::to_string(entry).unwrap_or_default();
+    if text.len() > LONGEST_ENTRY { Err(too_long(entry)) } else { Ok(text) }
+}
+
+fn too_long(entry: &VideoEntry) -> SearchError {
+    SearchError::Question {
+        problem: format!("video `{}` has a longer name, path or list of tags than Milvus takes", entry.id),
+        advice: "names have 4 096 bytes at most, everything about a video 65 535".into(),
     }
 }
 
