@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use super::{Flavour, output};
 use crate::package::{Old, Profile, make_executable, wheel, wheel_for_old_systems};
 use crate::process::{cargo, scratch_folder, target_folder, watch};
+use crate::test::FEATURES;
 use crate::{needs, python};
 
 /// The oldest C library that a download runs with: that of RHEL 8. Debian 11 has 2.31.
@@ -16,6 +17,8 @@ const GLIBC: &str = "2.28";
 /// What the build made.
 pub(super) struct Built {
     pub(super) program: PathBuf,
+    /// One with the same command line that runs on this machine: with CUDA the program itself needs a driver to start.
+    pub(super) here: PathBuf,
     /// None with CUDA: a wheel of that size has no place in a registry.
     pub(super) wheel: Option<PathBuf>,
 }
@@ -32,10 +35,26 @@ pub(super) fn run(flavour: Flavour) -> Result<Built> {
     let host = host()?;
     match flavour {
         // CUDA's own libraries ask for a newer C library than zig would let us name, and its compiler for gcc.
-        Flavour::Cuda => Ok(Built { program: by_itself(flavour)?, wheel: None }),
+        Flavour::Cuda => Ok(Built { program: by_itself(flavour)?, here: as_tests_build_it()?, wheel: None }),
         Flavour::Plain if host.ends_with("-linux-gnu") => for_old_systems(&host),
-        Flavour::Plain => Ok(Built { program: by_itself(flavour)?, wheel: Some(wheel(Profile::Dist)?) }),
+        Flavour::Plain => {
+            let program = by_itself(flavour)?;
+            Ok(Built { here: program.clone(), program, wheel: Some(wheel(Profile::Dist)?) })
+        }
     }
+}
+
+/// The program of the suite, so that nothing is compiled for this alone.
+fn as_tests_build_it() -> Result<PathBuf> {
+    let mut build = cargo(&["build", "--workspace", "--all-targets", FEATURES]);
+    // With these set everything that computes would be compiled anew, here and again by the next suite.
+    for variable in ["CUDA_HOME", "CUDA_COMPUTE_CAP", "NVCC_CCBIN"] {
+        build.env_remove(variable);
+    }
+    if !watch(&mut build)?.ok {
+        bail!("the program cannot be built");
+    }
+    Ok(target_folder()?.join("debug").join(format!("cuemark{}", std::env::consts::EXE_SUFFIX)))
 }
 
 /// With this machine's own linker.
@@ -66,7 +85,8 @@ fn for_old_systems(host: &str) -> Result<Built> {
         path: python::search_path(&python)?,
     };
     let wheel = wheel_for_old_systems(&old)?;
-    Ok(Built { program: target_folder()?.join(host).join("dist/cuemark"), wheel: Some(wheel) })
+    let program = target_folder()?.join(host).join("dist/cuemark");
+    Ok(Built { here: program.clone(), program, wheel: Some(wheel) })
 }
 
 /// A cargo that builds both with zig where maturin asks for one.

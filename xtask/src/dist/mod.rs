@@ -19,6 +19,7 @@ use sha2::{Digest as _, Sha256};
 pub(crate) use tried::run as run_try;
 
 use crate::process::{scratch_folder, workspace};
+use build::Built;
 use parts::Parts;
 
 /// Texts that go along: ours, and the notice that the lexicon's licence asks for.
@@ -51,7 +52,7 @@ pub(crate) fn run(options: &[&str]) -> Result<ExitCode> {
     let flavour = if options.contains(&"--cuda") { Flavour::Cuda } else { Flavour::Plain };
     let built = build::run(flavour)?;
     let parts = Parts::of(flavour)?;
-    let mut made = vec![pack(&built.program, &parts, flavour)?];
+    let mut made = vec![pack(&built, &parts, flavour)?];
     if let Some(wheel) = &built.wheel {
         made.push(wheel::complete(wheel, &parts)?);
     }
@@ -69,7 +70,7 @@ pub(crate) fn run(options: &[&str]) -> Result<ExitCode> {
 }
 
 /// Lays everything into `cuemark/` and packs that folder.
-fn pack(program: &Path, parts: &Parts, flavour: Flavour) -> Result<PathBuf> {
+fn pack(built: &Built, parts: &Parts, flavour: Flavour) -> Result<PathBuf> {
     let place = place()?;
     let folder = place.join("cuemark");
     if folder.exists() {
@@ -78,8 +79,8 @@ fn pack(program: &Path, parts: &Parts, flavour: Flavour) -> Result<PathBuf> {
     for part in ["bin", "completions", "man", "schemas"] {
         fs::create_dir_all(folder.join(part))?;
     }
-    let own = folder.join("bin").join(program.file_name().context("the program has no name")?);
-    fs::copy(program, &own)?;
+    let own = folder.join("bin").join(built.program.file_name().context("the program has no name")?);
+    fs::copy(&built.program, &own)?;
     for text in TEXTS {
         let name = Path::new(text).file_name().context("a text has no name")?;
         fs::copy(workspace().join(text), folder.join(name)).with_context(|| (*text).to_owned())?;
@@ -89,10 +90,10 @@ fn pack(program: &Path, parts: &Parts, flavour: Flavour) -> Result<PathBuf> {
         fs::copy(schema.path(), folder.join("schemas").join(schema.file_name()))?;
     }
     for shell in SHELLS {
-        let script = output(Command::new(&own).args(["completions", shell]))?;
+        let script = output(Command::new(&built.here).args(["completions", shell]))?;
         fs::write(folder.join("completions").join(format!("cuemark.{shell}")), script)?;
     }
-    output(Command::new(&own).arg("man").arg(folder.join("man")))?;
+    output(Command::new(&built.here).arg("man").arg(folder.join("man")))?;
     fs::write(folder.join("THIRD-PARTY.txt"), parts.notices()?)?;
     fs::write(folder.join("sbom.cdx.json"), serde_json::to_vec_pretty(&parts.sbom())?)?;
 
