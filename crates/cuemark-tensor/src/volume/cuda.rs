@@ -74,18 +74,19 @@ pub(super) fn conv(op: &Conv, x: Given, weight: Given, bias: Given) -> Result<(C
         widened = to;
         widened.slice(..)
     };
-    let work = Work { batch, placed, wide, c_out, range: op.activation.range() };
-    let y = if rounds_to_tf32() && c_out % 4 == 0 {
-        work.gathered_while_multiplied(&device, &x, &weight, &bias)?
-    } else {
-        work.gathered_first(&device, &x, &weight, &bias)?
-    };
+    let range = op.activation.range();
+    let work = Work { device: &device, x: &x, weight: &weight, bias: &bias, batch, placed, wide, c_out, range };
+    let y = if rounds_to_tf32() && c_out % 4 == 0 { work.gathered_while_multiplied()? } else { work.gathered_first()? };
     let [times, height, width] = placed.output;
     Ok((CudaStorage::wrap_cuda_slice(y, device), Shape::from((batch, times, height, width, c_out))))
 }
 
 /// One convolution of a volume of `wide` channels.
-struct Work {
+struct Work<'a> {
+    device: &'a CudaDevice,
+    x: &'a CudaView<'a, f32>,
+    weight: &'a CudaView<'a, f32>,
+    bias: &'a CudaView<'a, f32>,
     batch: usize,
     placed: Placed,
     wide: usize,
@@ -93,21 +94,13 @@ struct Work {
     range: (f32, f32),
 }
 
-type Numbers<'a> = CudaView<'a, f32>;
-
-impl Work {
+impl Work<'_> {
     fn inner(&self) -> usize {
         self.placed.window.kernel.iter().product::<usize>() * self.wide
     }
 
-    fn gathered_while_multiplied(
-        &self,
-        device: &CudaDevice,
-        x: &Numbers,
-        weight: &Numbers,
-        bias: &Numbers,
-    ) -> Result<CudaSlice<f32>> {
-        let &Self { batch, placed, wide, c_out, range: (low, high) } = self;
+    fn gathered_while_multiplied(&self) -> Result<CudaSlice<f32>> {
+        let &Self { device, x, weight, bias, batch, placed, wide, c_out, range: (low, high) } = self;
         let (rows, all) = outputs(batch, &placed)?;
         if i32::try_from(batch * placed.inputs()).is_err() {
             bail!("{batch} volumes of {:?} places are too many at once", placed.input);
@@ -133,14 +126,8 @@ impl Work {
         Ok(y)
     }
 
-    fn gathered_first(
-        &self,
-        device: &CudaDevice,
-        x: &Numbers,
-        weight: &Numbers,
-        bias: &Numbers,
-    ) -> Result<CudaSlice<f32>> {
-        let &Self { batch, placed, wide, c_out, range: (low, high) } = self;
+    fn gathered_first(&self) -> Result<CudaSlice<f32>> {
+        let &Self { device, x, weight, bias, batch, placed, wide, c_out, range: (low, high) } = self;
         let ((rows, all), inner) = (outputs(batch, &placed)?, self.inner());
         let mut y = room(device, rows * c_out)?;
         let product = |rows: usize| Product { rows, inner, columns: c_out, groups: 1, apart: [0; 3] };
