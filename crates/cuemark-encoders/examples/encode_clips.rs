@@ -1,6 +1,7 @@
 //! Our side of `cargo xtask bench encode` for clips and videos, on the CPU or a GPU; prints one line of JSON.
 //!
-//!     encode_clips clips ENCODER WEIGHTS FRAMES COUNT DEVICE [BATCH]   COUNT clips of noise, BATCH in a call (1)
+//!     encode_clips clips ENCODER WEIGHTS FRAMES COUNT DEVICE [BATCH [f32]]   COUNT clips of noise, BATCH in a call (1);
+//!                                                        a GPU rounds to TF32, or does not
 //!     encode_clips pipeline ENCODER WEIGHTS VIDEO DEVICE               from a video file to rows
 //!
 //! WEIGHTS is a name of the registry or a file. `concepts` takes `-`.
@@ -15,6 +16,7 @@ use cuemark_encoders::extract::extract_rows;
 use cuemark_encoders::visual::{self, Clips, EncoderOptions};
 use cuemark_encoders::{ClipEncoder, EncodeError};
 use cuemark_media::Ffmpeg;
+use cuemark_tensor::Precision;
 
 type Error = Box<dyn std::error::Error>;
 
@@ -23,16 +25,17 @@ fn main() -> Result<(), Error> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let line = match words.as_slice() {
         ["clips", encoder, weights, frames, count, device, rest @ ..] => {
-            let encoder = open(encoder, weights, Some(frames.parse()?), device)?;
             let at_once = rest.first().map_or(Ok(1), |batch| batch.parse())?;
+            let precision = if rest.get(1) == Some(&"f32") { Precision::F32 } else { Precision::Tf32 };
+            let encoder = open(encoder, weights, Some(frames.parse()?), device, precision)?;
             clips(encoder.as_ref(), count.parse()?, at_once)?
         }
         ["pipeline", encoder, weights, video, device] => {
-            pipeline(open(encoder, weights, None, device)?.as_ref(), Utf8Path::new(video))?
+            pipeline(open(encoder, weights, None, device, Precision::Tf32)?.as_ref(), Utf8Path::new(video))?
         }
         _ => {
             return Err(
-                "usage: clips ENCODER WEIGHTS FRAMES COUNT DEVICE [BATCH], or pipeline ENCODER WEIGHTS VIDEO DEVICE"
+                "usage: clips ENCODER WEIGHTS FRAMES COUNT DEVICE [BATCH [f32]], or pipeline ENCODER WEIGHTS VIDEO DEVICE"
                     .into(),
             );
         }
@@ -41,11 +44,16 @@ fn main() -> Result<(), Error> {
     Ok(())
 }
 
-fn open(name: &str, weights: &str, frames: Option<usize>, device: &str) -> Result<Box<dyn ClipEncoder>, Error> {
-    cuemark_tensor::set_precision(cuemark_tensor::Precision::Tf32);
+fn open(
+    name: &str,
+    weights: &str,
+    frames: Option<usize>,
+    device: &str,
+    precision: Precision,
+) -> Result<Box<dyn ClipEncoder>, Error> {
     let weights = (weights != "-").then(|| weights.into());
     let device = cuemark_tensor::device(device)?;
-    Ok(visual::open(name, &EncoderOptions { device, weights, frames, ..EncoderOptions::default() })?)
+    Ok(visual::open(name, &EncoderOptions { device, weights, frames, precision, ..EncoderOptions::default() })?)
 }
 
 /// Seconds of each call after one that does not count.
@@ -62,7 +70,7 @@ fn clips(encoder: &dyn ClipEncoder, count: usize, at_once: usize) -> Result<serd
         row = encoder.encode(&clips)?.swap_remove(0);
         seconds.push(begin.elapsed().as_secs_f64() / at_once as f64);
     }
-    Ok(serde_json::json!({ "seconds": seconds, "clips": at_once, "row": row.iter().take(8).collect::<Vec<_>>() }))
+    Ok(serde_json::json!({ "seconds": seconds, "clips": at_once, "row": row }))
 }
 
 fn pipeline(encoder: &dyn ClipEncoder, video: &Utf8Path) -> Result<serde_json::Value, Error> {

@@ -120,10 +120,10 @@ impl Extract {
         let options = EncoderOptions {
             device,
             weights: self.weights.clone(),
-            cache: None,
             fps: self.fps,
             frames: self.frames,
             stride: self.stride,
+            ..EncoderOptions::default()
         };
         let encoder = visual::open(&self.encoder, &options)?;
         let overwrite = if self.force { Overwrite::Force } else { Overwrite::Never };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use camino::Utf8PathBuf;
 use cuemark_features::{Recipe, RowTime};
-use cuemark_tensor::{Device, Params, Tensor};
+use cuemark_tensor::{Device, Params, Precision, Tensor, set_precision};
 use sha2::{Digest as _, Sha256};
 
 use super::{AnyNetwork, ClipEncoder, Clips, ENCODERS, EncoderCard, Looks, Part, Pool, Sampling, WorldEyes};
@@ -32,11 +32,22 @@ pub struct EncoderOptions {
     pub frames: Option<usize>,
     /// Frames from one clip to the next. Default: the encoder's own, or as many as a clip has when that is given
     pub stride: Option<usize>,
+    /// How products on a GPU round what they multiply; it holds for the whole process. Default: TF32, as PyTorch's convolutions do,
+    /// which most published features were made with
+    pub precision: Precision,
 }
 
 impl Default for EncoderOptions {
     fn default() -> Self {
-        Self { device: Device::Cpu, weights: None, cache: None, fps: None, frames: None, stride: None }
+        Self {
+            device: Device::Cpu,
+            weights: None,
+            cache: None,
+            fps: None,
+            frames: None,
+            stride: None,
+            precision: Precision::default(),
+        }
     }
 }
 
@@ -78,6 +89,9 @@ impl EncoderOptions {
 /// When there is none of that name, its weights are not here, damaged or those of another network, or the options cannot
 /// be.
 pub fn open(name: &str, options: &EncoderOptions) -> Result<Box<dyn ClipEncoder>> {
+    if !options.device.is_cpu() {
+        set_precision(options.precision);
+    }
     if name == Concepts::NAME {
         return Ok(Box::new(Concepts::open(options)?));
     }

@@ -126,12 +126,12 @@ fn every(x: &Tensor, step: usize) -> Result<Tensor> {
 
 impl Block {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let around = self.convs.iter().try_fold(x.clone(), |x, conv| conv.forward(&x))?;
         let straight = match &self.shortcut {
             Some(shortcut) => shortcut.forward(x)?,
             None => x.clone(),
         };
-        (straight + around)?.relu()
+        let [narrow, around, widen] = &self.convs;
+        widen.forward_onto(&around.forward(&narrow.forward(x)?)?, &straight)
     }
 }
 
@@ -238,7 +238,7 @@ impl Build<'_> {
             convs: [
                 conv('a', [input, inner], along, Activation::Relu)?,
                 conv('b', [inner, inner], Window::square(3, stride, 1), Activation::Relu)?,
-                conv('c', [inner, output], Window::POINT, Activation::None)?,
+                conv('c', [inner, output], Window::POINT, Activation::Relu)?,
             ],
         })
     }

@@ -66,11 +66,16 @@ extern "C" __global__ void volume_gather(const float4 *x, float4 *to, Placed p, 
     }
 }
 
-// y = min(max(y + bias, low), high)
-extern "C" __global__ void volume_finish(float *y, const float *bias, u32 rows, u32 channels, float low, float high) {
+// y = min(max(y + bias + past, low), high), without `past` unless something `adds`
+extern "C" __global__ void volume_finish(float *y, const float *bias, const float *past, u32 adds, u32 rows, u32 channels,
+                                         float low, float high) {
     EACH_ROW(row, rows) {
         float *line = y + (size_t)row * channels;
-        EACH_COLUMN(channel, channels) line[channel] = fminf(fmaxf(line[channel] + bias[channel], low), high);
+        const float *more = past + (adds ? (size_t)row * channels : 0);
+        EACH_COLUMN(channel, channels) {
+            float sum = line[channel] + bias[channel] + (adds ? more[channel] : 0.0f);
+            line[channel] = fminf(fmaxf(sum, low), high);
+        }
     }
 }
 
@@ -145,8 +150,8 @@ static __device__ __forceinline__ void multiply(float (&sums)[4], const u32 (&le
 }
 
 template <u32 COLUMNS>
-static __device__ void convolve(const float *x, const float *weight, const float *bias, float *y, const Placed &p, u32 rows,
-                                u32 channels, u32 inner, u32 columns, float low, float high) {
+static __device__ void convolve(const float *x, const float *weight, const float *bias, const float *past, u32 adds, float *y,
+                                const Placed &p, u32 rows, u32 channels, u32 inner, u32 columns, float low, float high) {
     __shared__ __align__(16) float left[STAGES][ROWS][DEPTH + 4];
     __shared__ __align__(16) float right[STAGES][DEPTH][COLUMNS + 8];
     const u32 ACROSS = COLUMNS / 32, DOWN = 4 / ACROSS;          // warps
@@ -255,18 +260,21 @@ static __device__ void convolve(const float *x, const float *weight, const float
             for (u32 half = 0; half < 2; half++) {
                 u32 row = first_row + warp_row + h * 16 + half * 8 + group;
                 if (row >= rows) continue;
-                float2 result = make_float2(fminf(fmaxf(sums[h][w][half * 2] + add.x, low), high),
-                                            fminf(fmaxf(sums[h][w][half * 2 + 1] + add.y, low), high));
-                *(float2 *)(y + (size_t)row * columns + column) = result;
+                size_t at = (size_t)row * columns + column;
+                float2 more = adds ? *(const float2 *)(past + at) : make_float2(0.0f, 0.0f);
+                float2 result = make_float2(fminf(fmaxf(sums[h][w][half * 2] + add.x + more.x, low), high),
+                                            fminf(fmaxf(sums[h][w][half * 2 + 1] + add.y + more.y, low), high));
+                *(float2 *)(y + at) = result;
             }
     }
 }
 
 #define CONVOLVE(COLUMNS)                                                                                                 \
     extern "C" __global__ void __launch_bounds__(128, 3)                                                                  \
-        volume_convolve_##COLUMNS(const float *x, const float *weight, const float *bias, float *y, Placed p, u32 rows,   \
-                                  u32 channels, u32 inner, u32 columns, float low, float high) {                          \
-        convolve<COLUMNS>(x, weight, bias, y, p, rows, channels, inner, columns, low, high);                              \
+        volume_convolve_##COLUMNS(const float *x, const float *weight, const float *bias, const float *past, u32 adds,    \
+                                  float *y, Placed p, u32 rows, u32 channels, u32 inner, u32 columns, float low,          \
+                                  float high) {                                                                           \
+        convolve<COLUMNS>(x, weight, bias, past, adds, y, p, rows, channels, inner, columns, low, high);                  \
     }
 
 CONVOLVE(32)

@@ -81,16 +81,17 @@ fn assert_close(ours: &Tensor, loops: &[f32], what: &str) {
     assert!(worst < 1e-3, "{what}: off by {worst}");
 }
 
-/// By plain loops: the sum over the window, cut off at zero and six.
+/// By plain loops: the sum over the window and what is added to it, if anything, cut off at zero and six.
 fn convolved(
     (window, input): (Window, [usize; 3]),
     [batch, c_in, c_out]: [usize; 3],
     [x, kernel, bias]: [&[f32]; 3],
+    past: &[f32],
 ) -> Vec<f32> {
-    let mut sums = Vec::new();
+    let mut sums: Vec<f32> = Vec::new();
     for (_, from) in reads(window, input, batch) {
         for out in 0..c_out {
-            let mut sum = f64::from(bias[out]);
+            let mut sum = f64::from(bias[out]) + past.get(sums.len()).map_or(0.0, |past| f64::from(*past));
             for (index, place) in &from {
                 for channel in 0..c_in {
                     let weight = kernel[(place * c_in + channel) * c_out + out];
@@ -113,13 +114,35 @@ fn a_convolution_is_the_sum_over_its_window() {
             let (x, x_tensor) = random(&mut rng, &[batch, t, h, w, c_in]);
             let (k, kernel) = random(&mut rng, &[kt, kh, kw, c_in, c_out]);
             let (b, bias) = random(&mut rng, &[c_out]);
-            let loops = convolved((window, input), [batch, c_in, c_out], [&x, &k, &b]);
+            let loops = convolved((window, input), [batch, c_in, c_out], [&x, &k, &b], &[]);
             for device in devices() {
                 let on = |tensor: &Tensor| tensor.to_device(&device).unwrap();
                 let conv = VolumeConv::new(&on(&kernel), &on(&bias), window, Activation::Relu6).unwrap();
                 let what = format!("{window:?} on {input:?} x {c_in}, {device:?}");
                 assert_close(&conv.forward(&on(&x_tensor)).unwrap(), &loops, &what);
             }
+        }
+    }
+}
+
+#[test]
+fn what_went_past_is_added_before_numbers_are_cut_off() {
+    crate::set_precision(crate::Precision::F32);
+    let mut rng = Rng::new(10);
+    for (window, input) in cases() {
+        let ([t, h, w], [kt, kh, kw], [batch, c_in, c_out]) = (input, window.kernel, [2, 5, 8]);
+        let (x, x_tensor) = random(&mut rng, &[batch, t, h, w, c_in]);
+        let (k, kernel) = random(&mut rng, &[kt, kh, kw, c_in, c_out]);
+        let (b, bias) = random(&mut rng, &[c_out]);
+        for device in devices() {
+            let on = |tensor: &Tensor| tensor.to_device(&device).unwrap();
+            let conv = VolumeConv::new(&on(&kernel), &on(&bias), window, Activation::Relu6).unwrap();
+            let shape = conv.forward(&on(&x_tensor)).unwrap().dims().to_vec();
+            let (p, past) = random(&mut rng, &shape);
+            let loops = convolved((window, input), [batch, c_in, c_out], [&x, &k, &b], &p);
+            let what = format!("{window:?} on {input:?}, {device:?}");
+            assert_close(&conv.forward_onto(&on(&x_tensor), &on(&past)).unwrap(), &loops, &what);
+            assert!(conv.forward_onto(&on(&x_tensor), &on(&past).narrow(0, 0, 1).unwrap()).is_err());
         }
     }
 }
@@ -138,15 +161,21 @@ fn a_gpu_that_rounds_loses_nothing_of_small_whole_numbers() {
         (values.clone(), Tensor::from_vec(values, shape, &gpu).unwrap())
     };
     for (window, input) in cases() {
-        for (batch, c_in, c_out) in [(2, 3, 64), (1, 36, 96), (2, 20, 132), (1, 64, 4)] {
+        for (batch, c_in, c_out) in [(2, 3, 64), (1, 36, 96), (2, 20, 132), (1, 64, 4), (1, 3, 8)] {
             let ([t, h, w], [kt, kh, kw]) = (input, window.kernel);
             let (x, x_tensor) = whole(&[batch, t, h, w, c_in]);
             let (k, kernel) = whole(&[kt, kh, kw, c_in, c_out]);
             let (b, bias) = whole(&[c_out]);
-            let loops = convolved((window, input), [batch, c_in, c_out], [&x, &k, &b]);
+            let sizes = [batch, c_in, c_out];
             let conv = VolumeConv::new(&kernel, &bias, window, Activation::Relu6).unwrap();
-            let found = conv.forward(&x_tensor).unwrap().flatten_all().unwrap().to_vec1::<f32>().unwrap();
-            assert!(found == loops, "{window:?} on {input:?}, {c_in} to {c_out}");
+            let found = conv.forward(&x_tensor).unwrap();
+            let (p, past) = whole(found.dims());
+            let onto = conv.forward_onto(&x_tensor, &past).unwrap();
+            for (found, past) in [(found, &[][..]), (onto, &p)] {
+                let loops = convolved((window, input), sizes, [&x, &k, &b], past);
+                let found = found.flatten_all().unwrap().to_vec1::<f32>().unwrap();
+                assert!(found == loops, "{window:?} on {input:?}, {c_in} to {c_out}, {} added", past.len());
+            }
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Tensor, bail};
+use candle_core::{CpuStorage, CustomOp3, Layout, Result, Shape, Storage, Tensor, bail};
 use rayon::prelude::*;
 
 use super::window::Placed;
 use super::winograd::{self, Quick};
-use super::{Activation, Window, lines};
+use super::{Activation, Padding, Window, lines};
 use crate::map::numbers;
 use crate::matrix::{Into, Matrix, Threads, product_into};
 
@@ -15,6 +15,8 @@ use crate::matrix::{Into, Matrix, Threads, product_into};
 const BLOCK_ROWS: usize = 256;
 /// A row of the kernel with fewer numbers is not worth a product of its own.
 const FEW: usize = 64;
+/// Columns of the narrowest block of a GPU's product: one with fewer channels leaves the rest of it empty.
+const NARROW: usize = 32;
 
 /// One convolution: weights, bias, window and activation.
 #[derive(Debug, Clone)]
@@ -22,6 +24,17 @@ pub struct VolumeConv {
     weight: Tensor,
     bias: Tensor,
     op: Conv,
+    /// The same for several outputs of a line at once, where that pays.
+    joined: Option<Box<Joined>>,
+}
+
+/// A convolution whose channels are those of `count` outputs side by side: its kernel is the given one as often, each a stride further.
+///
+/// What lies in memory is the same. Windows that overlap are read once instead of `count` times, and a block of few channels is full.
+#[derive(Debug, Clone)]
+struct Joined {
+    count: usize,
+    conv: VolumeConv,
 }
 
 /// How the weights lie.
@@ -39,6 +52,8 @@ pub(super) struct Conv {
     pub(super) activation: Activation,
     c_in: usize,
     order: Order,
+    /// What is added before the activation.
+    pub(super) past: Option<Tensor>,
     /// The weights as [`winograd`] wants them, made for the first input on which that pays.
     turned: Arc<OnceLock<Vec<f32>>>,
 }
@@ -56,6 +71,7 @@ impl VolumeConv {
         if bias.dims() != [c_out] {
             bail!("a bias of {:?} for {c_out} channels", bias.dims());
         }
+        let joined = if kernel.device().is_cpu() { None } else { Joined::of(kernel, bias, window, activation)? };
         let few = width * c_in < FEW && times * height > 1 && kernel.device().is_cpu();
         let (weight, order) = if few {
             (kernel.permute((2, 0, 1, 3, 4))?, Order::Columns)
@@ -65,8 +81,8 @@ impl VolumeConv {
             (kernel.pad_with_zeros(3, 0, widened(c_in) - c_in)?, Order::Rows)
         };
         let weight = weight.contiguous()?.reshape(((), c_out))?.detach();
-        let op = Conv { window, activation, c_in, order, turned: Arc::default() };
-        Ok(Self { weight, bias: bias.contiguous()?.detach(), op })
+        let op = Conv { window, activation, c_in, order, past: None, turned: Arc::default() };
+        Ok(Self { weight, bias: bias.contiguous()?.detach(), op, joined: joined.map(Box::new) })
     }
 
     /// # Shapes
@@ -76,7 +92,68 @@ impl VolumeConv {
     /// # Errors
     /// When the channels differ or the window is larger than the input.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        x.contiguous()?.apply_op3_no_bwd(&self.weight, &self.bias, &self.op)
+        self.run(x, None)
+    }
+
+    /// The convolution with what went past it added, before the activation: the end of a residual block in one pass.
+    ///
+    /// # Shapes
+    /// As [`VolumeConv::forward`]; `past` as what that returns.
+    ///
+    /// # Errors
+    /// As [`VolumeConv::forward`], and when `past` has another shape.
+    pub fn forward_onto(&self, x: &Tensor, past: &Tensor) -> Result<Tensor> {
+        self.run(x, Some(past))
+    }
+
+    fn run(&self, x: &Tensor, past: Option<&Tensor>) -> Result<Tensor> {
+        if let Some(joined) = &self.joined
+            && let Some(y) = joined.run(self, x, past)?
+        {
+            return Ok(y);
+        }
+        let x = x.contiguous()?;
+        let Some(past) = past else { return x.apply_op3_no_bwd(&self.weight, &self.bias, &self.op) };
+        let op = Conv { past: Some(past.contiguous()?), ..self.op.clone() };
+        x.apply_op3_no_bwd(&self.weight, &self.bias, &op)
+    }
+}
+
+impl Joined {
+    /// `None` where the joined windows would read nearly as much as all of them apart.
+    fn of(kernel: &Tensor, bias: &Tensor, window: Window, activation: Activation) -> Result<Option<Self>> {
+        let (_, _, width, _, c_out) = kernel.dims5()?;
+        // Zeros of `Padding::Same` lie elsewhere around a wider window.
+        let Padding::Each(_) = window.padding else { return Ok(None) };
+        let count = NARROW / c_out.max(1);
+        let together = width + window.stride[2] * count.saturating_sub(1);
+        if count < 2 || 3 * together > 2 * count * width {
+            return Ok(None);
+        }
+        Self::new(kernel, bias, window, activation, count).map(Some)
+    }
+
+    fn new(kernel: &Tensor, bias: &Tensor, window: Window, activation: Activation, count: usize) -> Result<Self> {
+        let (stride, mut wider) = (window.stride[2], window);
+        wider.kernel[2] += stride * (count - 1);
+        wider.stride[2] *= count;
+        let at = |n: usize| kernel.pad_with_zeros(2, stride * n, stride * (count - 1 - n));
+        let kernels = (0..count).map(at).collect::<Result<Vec<_>>>()?;
+        let conv = VolumeConv::new(&Tensor::cat(&kernels, 4)?, &bias.repeat(count)?, wider, activation)?;
+        Ok(Self { count, conv })
+    }
+
+    /// What `apart` gives; `None` where its lines have no whole number of joined outputs.
+    fn run(&self, apart: &VolumeConv, x: &Tensor, past: Option<&Tensor>) -> Result<Option<Tensor>> {
+        let (batch, placed, _, c_out) = apart.op.sizes(x.shape(), apart.weight.shape())?;
+        let [times, height, width] = placed.output;
+        if width % self.count != 0 {
+            return Ok(None);
+        }
+        let together = (batch, times, height, width / self.count, self.count * c_out);
+        let past = past.map(|past| past.contiguous()?.reshape(together)).transpose()?;
+        let y = self.conv.run(x, past.as_ref())?;
+        y.reshape((batch, times, height, width, c_out)).map(Some)
     }
 }
 
@@ -93,7 +170,18 @@ impl Conv {
         if channels != c_in {
             bail!("a volume of {channels} channels where the kernel reads {c_in}");
         }
-        Ok((batch, self.window.place([times, height, width])?, c_in, c_out))
+        let placed = self.window.place([times, height, width])?;
+        let [times, height, width] = placed.output;
+        if let Some(past) = self.past.as_ref().filter(|past| past.dims() != [batch, times, height, width, c_out]) {
+            bail!("{:?} is added to a convolution of {:?}", past.dims(), [batch, times, height, width, c_out]);
+        }
+        Ok((batch, placed, c_in, c_out))
+    }
+
+    /// The smallest and the largest number that a product may give.
+    fn range(&self) -> (f32, f32) {
+        // What is added later may bring a number back into the range.
+        if self.past.is_some() { Activation::None.range() } else { self.activation.range() }
     }
 }
 
@@ -113,14 +201,7 @@ impl CustomOp3 for Conv {
     ) -> Result<(CpuStorage, Shape)> {
         let (batch, placed, c_in, c_out) = self.sizes(x_layout.shape(), weight_layout.shape())?;
         let (x, bias) = (numbers(x, x_layout)?, numbers(bias, bias_layout)?);
-        let work = Work {
-            placed,
-            c_in,
-            c_out,
-            weights: numbers(weight, weight_layout)?,
-            bias,
-            range: self.activation.range(),
-        };
+        let work = Work { placed, c_in, c_out, weights: numbers(weight, weight_layout)?, bias, range: self.range() };
         let mut y = vec![0.0; batch * placed.outputs() * c_out];
         if placed.is_point() {
             work.points(x, &mut y);
@@ -136,6 +217,11 @@ impl CustomOp3 for Conv {
                 Order::Rows => items.for_each(|(y, x)| work.rows(x, y)),
                 Order::Columns => items.for_each(|(y, x)| work.columns(x, y)),
             }
+        }
+        if let Some(past) = &self.past {
+            let (storage, layout) = past.storage_and_layout();
+            let Storage::Cpu(storage) = &*storage else { bail!("what is added to a convolution lies elsewhere") };
+            lines::add_here(&mut y, numbers(storage, layout)?, self.activation.range());
         }
         let [times, height, width] = placed.output;
         Ok((CpuStorage::F32(y), Shape::from((batch, times, height, width, c_out))))
@@ -263,5 +349,53 @@ impl Work<'_> {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::Device;
+
+    use super::*;
+
+    #[test]
+    fn joined_outputs_are_those_of_each_by_itself() {
+        let random = |shape: &[usize]| Tensor::randn(0f32, 1f32, shape, &Device::Cpu).unwrap();
+        // SlowFast's fast stem and a smaller one, with a rest that no window reads, on lines of 12, 9 and 8 outputs.
+        let stem = Window { kernel: [5, 7, 7], stride: [1, 2, 2], padding: Padding::Each([2, 3, 3]) };
+        for (window, width, count) in
+            [(stem, 24, 4), (stem, 23, 4), (Window::square(3, 1, 1), 9, 3), (Window::square(5, 3, 1), 25, 4)]
+        {
+            let [t, h, w] = window.kernel;
+            let (kernel, bias) = (random(&[t, h, w, 3, 8]), random(&[8]));
+            let apart = VolumeConv::new(&kernel, &bias, window, Activation::Relu).unwrap();
+            let joined = Joined::new(&kernel, &bias, window, Activation::Relu, count).unwrap();
+            let x = random(&[2, 6, 10, width, 3]);
+            let expected = apart.forward(&x).unwrap();
+            let past = random(expected.dims());
+            let found = joined.run(&apart, &x, None).unwrap().unwrap();
+            let onto = joined.run(&apart, &x, Some(&past)).unwrap().unwrap();
+            for (found, expected) in [(found, expected), (onto, apart.forward_onto(&x, &past).unwrap())] {
+                assert_eq!(found.dims(), expected.dims());
+                let off = (found - expected).unwrap().abs().unwrap().max_all().unwrap().to_scalar::<f32>().unwrap();
+                assert!(off < 1e-4, "{window:?} on lines of {width}, {count} at once: off by {off}");
+            }
+            // One column more makes a line that cannot be shared out.
+            let longer = random(&[1, 6, 10, width + window.stride[2], 3]);
+            assert!(joined.run(&apart, &longer, None).unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn outputs_are_joined_only_where_windows_overlap() {
+        let joins = |window: Window, c_out: usize| {
+            let [t, h, w] = window.kernel;
+            let kernel = Tensor::zeros((t, h, w, 4, c_out), candle_core::DType::F32, &Device::Cpu).unwrap();
+            let bias = Tensor::zeros(c_out, candle_core::DType::F32, &Device::Cpu).unwrap();
+            Joined::of(&kernel, &bias, window, Activation::None).unwrap().map(|joined| joined.count)
+        };
+        assert_eq!([joins(Window::square(7, 2, 3), 8), joins(Window::square(3, 1, 1), 16)], [Some(4), Some(2)]);
+        assert_eq!([joins(Window::POINT, 8), joins(Window::square(3, 2, 1), 8)], [None; 2]);
+        assert_eq!([joins(Window::square(7, 2, 3), 64), joins(Window::same([1, 7, 7], [1, 2, 2]), 8)], [None; 2]);
     }
 }

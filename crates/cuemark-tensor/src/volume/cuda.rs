@@ -8,7 +8,7 @@
 
 use candle_core::cuda_backend::CudaDevice;
 use candle_core::cuda_backend::cudarc::driver::{CudaSlice, CudaView, DeviceRepr, LaunchConfig};
-use candle_core::{CudaStorage, Layout, Result, Shape, bail};
+use candle_core::{CudaStorage, Layout, Result, Shape, Storage, Tensor, bail};
 
 use super::conv::Conv;
 use super::depthwise::Depthwise;
@@ -75,7 +75,16 @@ pub(super) fn conv(op: &Conv, x: Given, weight: Given, bias: Given) -> Result<(C
         widened.slice(..)
     };
     let range = op.activation.range();
-    let work = Work { device: &device, x: &x, weight: &weight, bias: &bias, batch, placed, wide, c_out, range };
+    let past = op.past.as_ref().map(Tensor::storage_and_layout);
+    let past = match &past {
+        Some((storage, layout)) => {
+            let Storage::Cuda(storage) = &**storage else { bail!("what is added to a convolution lies elsewhere") };
+            Some(view((storage, layout))?)
+        }
+        None => None,
+    };
+    let past = past.as_ref();
+    let work = Work { device: &device, x: &x, weight: &weight, bias: &bias, past, batch, placed, wide, c_out, range };
     let y = if rounds_to_tf32() && c_out % 4 == 0 { work.gathered_while_multiplied()? } else { work.gathered_first()? };
     let [times, height, width] = placed.output;
     Ok((CudaStorage::wrap_cuda_slice(y, device), Shape::from((batch, times, height, width, c_out))))
@@ -87,6 +96,8 @@ struct Work<'a> {
     x: &'a CudaView<'a, f32>,
     weight: &'a CudaView<'a, f32>,
     bias: &'a CudaView<'a, f32>,
+    /// What is added before the activation.
+    past: Option<&'a CudaView<'a, f32>>,
     batch: usize,
     placed: Placed,
     wide: usize,
@@ -99,8 +110,13 @@ impl Work<'_> {
         self.placed.window.kernel.iter().product::<usize>() * self.wide
     }
 
+    /// What is added and whether anything is: a kernel wants a pointer either way.
+    fn added(&self) -> (&CudaView<'_, f32>, u32) {
+        self.past.map_or((self.bias, 0), |past| (past, 1))
+    }
+
     fn gathered_while_multiplied(&self) -> Result<CudaSlice<f32>> {
-        let &Self { device, x, weight, bias, batch, placed, wide, c_out, range: (low, high) } = self;
+        let &Self { device, x, weight, bias, batch, placed, wide, c_out, range: (low, high), .. } = self;
         let (rows, all) = outputs(batch, &placed)?;
         if i32::try_from(batch * placed.inputs()).is_err() {
             bail!("{batch} volumes of {:?} places are too many at once", placed.input);
@@ -116,18 +132,18 @@ impl Work<'_> {
             counted([rows.div_ceil(BLOCK_ROWS) * c_out.div_ceil(columns), wide, self.inner(), c_out])?;
         let config =
             LaunchConfig { grid_dim: (blocks.max(1), 1, 1), block_dim: (BLOCK_THREADS, 1, 1), shared_mem_bytes: 0 };
-        let on_gpu = OnGpu::new(&placed)?;
+        let (on_gpu, (past, adds)) = (OnGpu::new(&placed)?, self.added());
         if rows > 0 {
             launch_from!(
-                VOLUME_PTX, device, name, config, x, weight, bias, &mut y, &on_gpu, &all, &channels, &inner, &across,
-                &low, &high
+                VOLUME_PTX, device, name, config, x, weight, bias, past, &adds, &mut y, &on_gpu, &all, &channels,
+                &inner, &across, &low, &high
             );
         }
         Ok(y)
     }
 
     fn gathered_first(&self) -> Result<CudaSlice<f32>> {
-        let &Self { device, x, weight, bias, batch, placed, wide, c_out, range: (low, high) } = self;
+        let &Self { device, x, weight, bias, batch, placed, wide, c_out, range: (low, high), .. } = self;
         let ((rows, all), inner) = (outputs(batch, &placed)?, self.inner());
         let mut y = room(device, rows * c_out)?;
         let product = |rows: usize| Product { rows, inner, columns: c_out, groups: 1, apart: [0; 3] };
@@ -161,7 +177,21 @@ impl Work<'_> {
             }
         }
         let ([channels], blocks) = (counted([c_out])?, by_rows(rows, c_out));
-        launch_from!(VOLUME_PTX, device, "volume_finish", blocks, &mut y, bias, &all, &channels, &low, &high);
+        let (past, adds) = self.added();
+        launch_from!(
+            VOLUME_PTX,
+            device,
+            "volume_finish",
+            blocks,
+            &mut y,
+            bias,
+            past,
+            &adds,
+            &all,
+            &channels,
+            &low,
+            &high
+        );
         Ok(y)
     }
 }

@@ -39,6 +39,19 @@ pub(super) fn finish(from: &[f32], bias: &[f32], (low, high): (f32, f32), to: &m
     );
 }
 
+/// Numbers that one task adds.
+const ADDED: usize = 1 << 14;
+
+/// Adds number by number and keeps every sum inside `low` and `high`.
+pub(super) fn add_here(to: &mut [f32], past: &[f32], (low, high): (f32, f32)) {
+    to.par_chunks_mut(ADDED).zip(past.par_chunks(ADDED)).for_each(|(to, past)| {
+        vectorised(
+            #[inline(always)]
+            || to.iter_mut().zip(past).for_each(|(to, past)| *to = (*to + past).max(low).min(high)),
+        );
+    });
+}
+
 /// [`finish`] of numbers where they are.
 pub(super) fn finish_here(to: &mut [f32], bias: &[f32], (low, high): (f32, f32)) {
     vectorised(
