@@ -232,6 +232,10 @@ impl Embedder {
         let data = features.data().get(stretch.first * width..(stretch.first + stretch.rows) * width);
         let part =
             Features::new(stretch.rows, width, data.unwrap_or_default().to_vec()).unwrap_or_else(|| features.clone());
+        let part = match &self.trained.scale {
+            Some(scale) => scale.apply(part, 0),
+            None => part,
+        };
         let resample = self.input.resample;
         let seen = if resample.keeps_clip_len() { part.rows().min(resample.rows()) } else { part.rows() };
         std::sync::Arc::new(Clips {

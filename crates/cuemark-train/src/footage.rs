@@ -8,6 +8,7 @@ use cuemark_features::{Durations, FeatureSource, FeatureVariant, Features, Norma
 use cuemark_models::Input;
 use rustc_hash::FxHashMap;
 
+use crate::scale::Scale;
 use crate::{DataConfig, Result, TrainError};
 
 /// What shuffled features are shuffled by: one order for every run, so that runs can be compared.
@@ -24,6 +25,8 @@ pub(crate) struct Footage {
     beside: Vec<String>,
     subtitles: Option<String>,
     audio: Option<String>,
+    /// What clip features are brought to before that, where the run says so.
+    scale: Option<Arc<Scale>>,
     normalise: Normalise,
     /// What is done to subtitles instead.
     normalise_words: Normalise,
@@ -79,6 +82,7 @@ impl Footage {
             beside: data.beside.clone(),
             subtitles: data.subtitles.clone(),
             audio: data.audio.clone(),
+            scale: None,
             normalise: Normalise::None,
             normalise_words: Normalise::None,
             resample: Resample::Cut { rows: usize::MAX },
@@ -88,8 +92,9 @@ impl Footage {
         })
     }
 
-    /// The same features for a model that wants them as `input` says.
-    pub(crate) fn prepared(mut self, input: &Input) -> Self {
+    /// The same features for a model that wants them as `input` says, on the scale that it was trained on.
+    pub(crate) fn prepared(mut self, input: &Input, scale: Option<&Arc<Scale>>) -> Self {
+        self.scale = scale.cloned();
         (self.normalise, self.resample) = (input.normalise, input.resample);
         self.normalise_words = input.normalise_words.unwrap_or(input.normalise);
         self
@@ -190,6 +195,25 @@ impl Footage {
         Ok(clips)
     }
 
+    /// The rows of a video before anything is done to them, further streams beside the first.
+    pub(crate) fn as_stored(&self, video: &VideoId) -> Result<Features> {
+        let whole = Window { first: 0, rows: usize::MAX };
+        let mut sources = vec![self.source.get(video, &self.stream)?];
+        for stream in &self.beside {
+            sources.push(self.as_long(video, stream, sources[0].rows(), whole)?);
+        }
+        Ok(Features::beside(&sources))
+    }
+
+    /// Rows of one stream on the model's scale and of the length it wants; `first` numbers of other streams stand before them.
+    fn brought(&self, rows: Features, first: usize) -> Features {
+        let rows = match &self.scale {
+            Some(scale) => scale.apply(rows, first),
+            None => rows,
+        };
+        self.normalise.apply(rows)
+    }
+
     fn prepare(&self, video: &VideoId, window: Window) -> Result<Clips> {
         let whole = self.source.get(video, &self.stream)?;
         let clip = self.source.clip_len(video, &self.stream, whole.rows())?.seconds();
@@ -223,7 +247,7 @@ impl Footage {
             }
         };
         // Several streams are normalised one by one before they stand side by side.
-        let visual = if self.beside.is_empty() { self.normalise.apply(visual) } else { visual };
+        let visual = if self.beside.is_empty() { self.brought(visual, 0) } else { visual };
         Ok(Clips {
             visual: self.resample.apply(&visual),
             subtitle,
@@ -255,9 +279,13 @@ impl Footage {
             return Ok(first);
         }
         let rows = first.rows();
-        let mut sources = vec![self.normalise.apply(first)];
+        let mut before = first.width();
+        let mut sources = vec![self.brought(first, 0)];
         for stream in &self.beside {
-            sources.push(self.normalise.apply(self.as_long(video, stream, rows, window)?));
+            let further = self.as_long(video, stream, rows, window)?;
+            let width = further.width();
+            sources.push(self.brought(further, before));
+            before += width;
         }
         Ok(Features::beside(&sources))
     }

@@ -24,6 +24,7 @@ mod published_weights;
 mod query_features;
 mod run_file;
 mod run_folder;
+mod scale;
 mod schedule;
 mod score;
 mod session;

@@ -154,7 +154,8 @@ impl Trained {
     ) -> Result<Predicted> {
         let durations = durations(split);
         let input = self.model.input();
-        let footage = Footage::open(&self.run.data, durations)?.varied(options.variant).prepared(&input);
+        let footage = Footage::open(&self.run.data, durations)?.varied(options.variant);
+        let footage = footage.prepared(&input, self.scale.as_ref());
         // Which roles count as phrases was decided on the training queries.
         let train = if input.phrases > 0 { self.run.data.split(&self.run.data.train)?.queries } else { Vec::new() };
         let reader = self.reader(&train)?;

@@ -1,5 +1,7 @@
 //! Judging weights on the way: the validation split is answered and scored as anybody's predictions would be.
 
+use std::sync::Arc;
+
 use cuemark_core::{Predictions, Progress, Rng, Split, Task, Truth};
 use cuemark_features::FeatureVariant;
 use cuemark_metrics::{MetricName, Overrides, Plan, evaluate};
@@ -8,6 +10,7 @@ use indexmap::IndexMap;
 
 use crate::footage::Footage;
 use crate::predict::{Among, Asked, PredictOptions, durations};
+use crate::scale::Scale;
 use crate::text::Reader;
 use crate::{Result, RunFile, Trained};
 
@@ -31,8 +34,14 @@ pub(crate) struct Scored {
 
 impl Judge {
     /// Opens the features of the split as the model wants them.
-    pub(crate) fn open(run: &RunFile, val: Split, reader: Reader, input: &Input) -> Result<Self> {
-        let footage = Footage::open(&run.data, durations(&val))?.prepared(input);
+    pub(crate) fn open(
+        run: &RunFile,
+        val: Split,
+        reader: Reader,
+        input: &Input,
+        scale: Option<&Arc<Scale>>,
+    ) -> Result<Self> {
+        let footage = Footage::open(&run.data, durations(&val))?.prepared(input, scale);
         let metrics = run.eval.metrics()?;
         let over_videos = |metric: &MetricName| matches!(metric.metric.task(), Task::Vcmr | Task::Vr | Task::Svmr);
         // The metric says where to search: one over videos means nothing within the query's own.

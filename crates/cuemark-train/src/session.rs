@@ -83,7 +83,7 @@ impl<'a> Session<'a> {
             }
         };
         let input = trained.model.input();
-        let footage = footage.prepared(&input);
+        let footage = footage.prepared(&input, trained.scale.as_ref());
         let reader = trained.reader(&train.queries)?;
         let shortest = 1.0 / input.resample.rows().max(1) as f64;
         let examples = Examples::of(&train, &reader, &trained.vocabulary)?;
@@ -96,7 +96,7 @@ impl<'a> Session<'a> {
         };
         trained.prepare_text(&examples, progress)?;
         let nearness = if input.similarity { Some(nearness(run, options, &train.queries)?) } else { None };
-        let judge = Judge::open(run, val, reader, &input)?;
+        let judge = Judge::open(run, val, reader, &input, trained.scale.as_ref())?;
         let (footage, answering) = (Arc::new(footage), examples.answering());
         let queries = Arc::clone(&trained.queries);
         let first_stage = match (&run.data.first_stage, trained.model.first_stage_negatives()) {

@@ -49,7 +49,7 @@ fn slowfast_stands_before_clip_and_each_is_normalised_by_itself() {
         let run = RunFile::read(Utf8Path::new(&path), &[here]).unwrap();
         let given = Given::widths(SLOWFAST.1 + CLIP.1, CLIP.1, 0);
         let network = registry::find(model).unwrap().build(&run.settings, &given, Params::counted().builder());
-        let footage = Footage::open(&run.data, Durations::default()).unwrap().prepared(&network.unwrap().input());
+        let footage = Footage::open(&run.data, Durations::default()).unwrap().prepared(&network.unwrap().input(), None);
         let seen = footage.whole(&video).unwrap();
         assert_eq!((seen.visual.rows(), seen.visual.width()), (CLIPS, 2816), "{model}");
         for number in 0..CLIPS {

@@ -18,6 +18,7 @@ use crate::footage::{Footage, Widths};
 use crate::kept::Known;
 use crate::published_text::PublishedText;
 use crate::query_features::{QueryFeatures, words_normalised};
+use crate::scale::{CLIPS, Scale};
 use crate::text::{Reader, frequent_verbs};
 use crate::{Result, RunFile, RunFolder, TrainError};
 
@@ -40,6 +41,8 @@ pub struct Trained {
     pub(crate) vocabulary: Vocabulary,
     verbs: Vec<String>,
     pub(crate) widths: Widths,
+    /// What clip features are brought to first, where the run says so.
+    pub(crate) scale: Option<Arc<Scale>>,
     pub(crate) device: Device,
     /// What a person should know about where the weights came from.
     pub note: Option<String>,
@@ -121,7 +124,10 @@ pub(crate) enum Vectors {
 /// Where parameters come from.
 pub(crate) enum Weights {
     /// Drawn from the run's seed, except those that `train.weights` gives.
-    Fresh,
+    Fresh {
+        /// What clip features are brought to first.
+        scale: Option<Scale>,
+    },
     /// A checkpoint of ours.
     Checkpoint(HashMap<String, Tensor>),
 }
@@ -148,7 +154,8 @@ impl Trained {
         if state.model != run.model {
             return Err(other_model(&path, &state.model, &run.model));
         }
-        let ours = |name: &str| [crate::stage::OPTIMISER, WORD_TABLE, IN_FRONT].iter().any(|own| name.starts_with(own));
+        let ours =
+            |name: &str| [crate::stage::OPTIMISER, WORD_TABLE, IN_FRONT, CLIPS].iter().any(|own| name.starts_with(own));
         Ok(tensors.into_iter().filter(|(name, _)| !ours(name)).collect())
     }
 
@@ -179,7 +186,8 @@ impl Trained {
     /// A fresh model for the training queries.
     pub(crate) fn fresh(run: &RunFile, train: &[Truth], footage: &Footage, device: &Device) -> Result<Self> {
         let parts = Parts::learnt_from(run.clone(), train, footage.widths()?, device)?;
-        Self::build(parts, Weights::Fresh, device)
+        let scale = run.data.standardise.then(|| Scale::measured(footage, train)).transpose()?;
+        Self::build(parts, Weights::Fresh { scale }, device)
     }
 
     /// Keeps the words it knows in its run folder.
@@ -193,7 +201,11 @@ impl Trained {
         let card = registry::find(&parts.run.model)?;
         let (params, vectors) = match weights {
             Weights::Checkpoint(tensors) => (Params::loaded(tensors, device), Vectors::Params),
-            Weights::Fresh => (Params::seeded(parts.run.train.seed, device), Vectors::File),
+            Weights::Fresh { scale } => {
+                let params = Params::seeded(parts.run.train.seed, device);
+                scale.map_or(Ok(()), |scale| scale.keep(&params))?;
+                (params, Vectors::File)
+            }
         };
         let Brought { words, queries, given } = Brought::of(&parts, &params, vectors)?;
         let Parts { run, vocabulary, verbs, widths, text } = parts;
@@ -204,11 +216,26 @@ impl Trained {
             let hint = Some("leave `[data.text]` out, or take another model".into());
             return Err(TrainError::Setting { key: "data.text", problem, hint });
         }
+        let scale = run.data.standardise.then(|| Scale::kept(&params, widths.visual)).transpose()?.map(Arc::new);
         let in_front = in_front(text.as_ref(), &input, &params)?;
         let queries = Arc::new(queries.prepared(&input));
         let (device, note) = (device.clone(), None);
-        let trained =
-            Self { run, card, model, params, words, text, queries, in_front, vocabulary, verbs, widths, device, note };
+        let trained = Self {
+            run,
+            card,
+            model,
+            params,
+            words,
+            text,
+            queries,
+            in_front,
+            vocabulary,
+            verbs,
+            widths,
+            scale,
+            device,
+            note,
+        };
         if vectors == Vectors::File {
             trained.load_text()?;
             trained.load_published()?;

@@ -74,6 +74,9 @@ pub struct DataConfig {
     /// Seconds per row, for layouts that do not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip_length: Option<f64>,
+    /// Brings every number of a row of clip features to mean 0 and deviation 1 over the training videos first. Default: false
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub standardise: bool,
     /// Rows share the video's duration evenly, for layouts that do not say. Default: false
     pub rows_span_duration: bool,
     /// A file of word vectors (GloVe). Left out: vectors are trained.
@@ -112,6 +115,7 @@ impl Default for DataConfig {
             query_features: None,
             text: None,
             clip_length: None,
+            standardise: false,
             rows_span_duration: false,
             words: None,
             word_width: 64,

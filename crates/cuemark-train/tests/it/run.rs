@@ -1,8 +1,10 @@
 //! Whole runs on a small world: learning, stopping, resuming, answering, and everything that can be wrong with the input.
 
+use std::collections::BTreeSet;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use cuemark_core::{Advise as _, Dialect, Progress};
-use cuemark_features::FeatureVariant;
+use cuemark_features::{FeatureVariant, Features, OpenOptions, VISUAL, open};
 use cuemark_formats::Overwrite;
 use cuemark_tensor::Device;
 use cuemark_train::{
@@ -99,7 +101,12 @@ fn a_run_leaves_every_file_and_its_predictions_score_what_it_says() {
     let (first, last) = (losses[0], losses[losses.len() - 1]);
     assert!(last < 0.9 * first, "{first} to {last}");
 
-    // The best checkpoint, read back, answers the validation split as it did while training.
+    assert_answers_as_while_training(&scene, "run");
+}
+
+/// The best checkpoint, read back, answers the validation split as it did while training.
+fn assert_answers_as_while_training(scene: &Scene, out: &str) {
+    let folder = scene.path(out);
     let trained = Trained::open(&RunFolder::new(folder.clone()), &Device::Cpu).unwrap();
     let split = trained.run.data.split("val").unwrap();
     let options =
@@ -110,6 +117,40 @@ fn a_run_leaves_every_file_and_its_predictions_score_what_it_says() {
         .unwrap();
     file.finish().unwrap();
     assert_eq!(text(&scene.path("again.jsonl")), text(&folder.join("predictions.jsonl")));
+}
+
+#[test]
+fn clips_are_measured_on_the_training_films_alone_and_the_measure_lies_with_the_weights() {
+    let scene = Scene::new();
+    let run = scene.run(&[("data.standardise", "true")]).unwrap();
+    scene.train(&run, "scaled").unwrap();
+    assert_answers_as_while_training(&scene, "scaled");
+
+    let best = scene.path("scaled/checkpoints/best.safetensors");
+    let kept =
+        cuemark_models::weights::read(&best, &Device::Cpu).unwrap()["clips.fixed_mean"].to_vec1::<f32>().unwrap();
+    let mean = |split: &str| {
+        let videos: BTreeSet<_> =
+            run.data.split(split).unwrap().queries.into_iter().map(|truth| truth.video.unwrap().id).collect();
+        let source = open(&scene.path("world/features-motion"), &OpenOptions::default()).unwrap();
+        let films: Vec<Features> = videos.iter().map(|video| source.get(video, VISUAL).unwrap()).collect();
+        let rows = films.iter().map(Features::rows).sum::<usize>() as f32;
+        let sum =
+            |column: usize| films.iter().flat_map(move |film| film.data().iter().skip(column).step_by(film.width()));
+        (0..kept.len()).map(|column| sum(column).sum::<f32>() / rows).collect::<Vec<f32>>()
+    };
+    let off = |mean: Vec<f32>| kept.iter().zip(mean).map(|(kept, mean)| (kept - mean).abs()).fold(0.0, f32::max);
+    assert!(off(mean("train")) < 1e-4, "{}", off(mean("train")));
+    assert!(off(mean("val")) > 1e-2, "the films to be judged on are others: {}", off(mean("val")));
+
+    // Others' weights have no measure of our clips: asked for, it is missed by name.
+    let run = scene.run(&[]).unwrap();
+    scene.train(&run, "plain").unwrap();
+    let file = scene.path("plain/run.toml");
+    let asks = text(&file).replace("[data]", "[data]\nstandardise = true");
+    std::fs::write(&file, asks).unwrap();
+    let error = Trained::open(&RunFolder::new(scene.path("plain")), &Device::Cpu).err().unwrap();
+    assert!(cuemark_core::whole_message(&error).contains("clips.fixed_mean"), "{error}");
 }
 
 #[test]
@@ -134,6 +175,7 @@ fn a_run_that_is_stopped_anywhere_and_resumed_is_the_run_that_was_not() {
         [("train.rate", "1e-12"), ("train.epochs", "9"), ("eval.patience", "3"), ("train.schedule", plateau)];
     assert_resumes(&scene, "still", &[]);
     assert_resumes(&scene, "drawing", &[("model", CNM)]);
+    assert_resumes(&scene, "scaled", &[("data.standardise", "true")]);
     // An average that moves between checkpoints, judged on some of the queries.
     assert_resumes(&scene, "averaged", &[("train.average", "{ decay = 0.9, every = 2 }"), ("eval.queries", "3")]);
     let steps = assert_resumes(&scene, "impatient", &impatient);
