@@ -40,30 +40,37 @@ pub fn fit_at_sizes(judged: &[SizedAnswer]) -> Option<Calibration> {
     let read = |one: &SizedAnswer| ([one.z, one.score, logarithm(one.moments), 1.0], one.right);
     let inputs: Vec<_> = judged.iter().map(read).collect();
     let weights = logistic::fit([start.slope, 0.0, 0.0, start.offset], &inputs, 100, solve)?;
-    let [slope, by_score, by_size, offset] = weights;
-    let rises = weights.iter().all(|weight| weight.is_finite()) && slope >= 0.0 && by_score > 0.0;
+    let [mut slope, mut by_score, mut by_size, mut offset] = weights;
+    if slope < 0.0 {
+        // Beside its score it says nothing that an answer is surprising: a curve that fell with it would be one of chance.
+        let inputs: Vec<_> =
+            inputs.iter().map(|([_, score, size, one], right)| ([*score, *size, *one], *right)).collect();
+        slope = 0.0;
+        [by_score, by_size, offset] = logistic::fit([by_score, by_size, offset], &inputs, 100, solve)?;
+    }
+    let rises = [by_size, offset].iter().all(|weight| weight.is_finite()) && slope >= 0.0 && by_score > 0.0;
     rises.then_some(Calibration { slope, by_score, by_size, offset, ..start })
 }
 
-/// The solution of four equations by elimination; `None` where there is none.
-fn solve(mut matrix: [[f64; 4]; 4], mut right: [f64; 4]) -> Option<[f64; 4]> {
-    for column in 0..4 {
-        let pivot = (column..4).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
+/// The solution of as many equations by elimination; `None` where there is none.
+fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> Option<[f64; N]> {
+    for column in 0..N {
+        let pivot = (column..N).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
         matrix.swap(column, pivot);
         right.swap(column, pivot);
         let lead = matrix[column];
         if !lead[column].is_finite() || lead[column] == 0.0 {
             return None;
         }
-        for row in column + 1..4 {
+        for row in column + 1..N {
             let factor = matrix[row][column] / lead[column];
             matrix[row].iter_mut().zip(lead).for_each(|(value, above)| *value -= factor * above);
             right[row] -= factor * right[column];
         }
     }
-    let mut found = [0.0; 4];
-    for row in (0..4).rev() {
-        let known: f64 = (row + 1..4).map(|column| matrix[row][column] * found[column]).sum();
+    let mut found = [0.0; N];
+    for row in (0..N).rev() {
+        let known: f64 = (row + 1..N).map(|column| matrix[row][column] * found[column]).sum();
         found[row] = (right[row] - known) / matrix[row][row];
     }
     Some(found)
@@ -100,6 +107,33 @@ mod tests {
         assert!(found.among(250_000).probability(3.0, 0.8) < found.among(8_000).probability(3.0, 0.8) - 0.1);
         assert_eq!(found.among(9), found.among(9).among(400), "a size is counted once");
         assert_eq!(fit_at_sizes(&[]), None);
+    }
+
+    #[test]
+    fn a_curve_never_falls_with_surprise() {
+        // Of two answers with one score the less surprising is right more often: beside the score surprise misleads.
+        let known = Calibration {
+            slope: -0.4,
+            by_score: 12.0,
+            by_size: -0.5,
+            offset: 1.0,
+            highest: None,
+            ..Calibration::default()
+        };
+        let mut rng = Rng::new(6);
+        let judged: Vec<SizedAnswer> = (0..40_000)
+            .map(|_| {
+                let score = rng.between(0.0, 1.0);
+                let z = 8.0 * score + rng.between(-1.0, 1.0);
+                let moments = [8_000, 250_000][rng.below(2)];
+                let right = rng.chance(known.among(moments).probability(z, score));
+                SizedAnswer { z, score, moments, right }
+            })
+            .collect();
+        let found = fit_at_sizes(&judged).unwrap();
+        assert_eq!(found.slope, 0.0);
+        // What surprise takes away by way of the score is in the score's own slope: 12 - 0.4 · 8.
+        assert!((found.by_score - 8.8).abs() < 0.4 && (found.by_size + 0.5).abs() < 0.05, "{found:?}");
     }
 
     #[test]

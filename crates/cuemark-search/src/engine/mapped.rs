@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use memmap2::{Mmap, MmapOptions};
+use memmap2::{Mmap, MmapMut, MmapOptions};
 
 /// The first bytes of a file, paged in as they are touched.
 #[derive(Debug)]
@@ -14,6 +15,7 @@ pub struct Mapped(Bytes);
 enum Bytes {
     None,
     Map(Mmap),
+    Walked(Arc<Walked>),
     /// Of a disk that has no maps. Words, because what is in a file begins at multiples of 64 bytes and is read in place.
     Copy {
         words: Vec<u64>,
@@ -46,6 +48,24 @@ impl Mapped {
         Ok(Self(Bytes::Map(map)))
     }
 
+    /// The same for bytes that are walked through at random, see [`Walked`]. Few of them stay as they are.
+    #[must_use]
+    pub(super) fn walked(self) -> Self {
+        match self.0 {
+            Bytes::Map(small) if cfg!(target_os = "linux") && small.len() >= WORTH_LARGE_PAGES => {
+                Self(Bytes::Walked(Arc::new(Walked { small, large: OnceLock::new(), walks: AtomicUsize::new(0) })))
+            }
+            other => Self(other),
+        }
+    }
+
+    /// Says that a walk begins.
+    pub(super) fn walk(&self) {
+        if let Bytes::Walked(walked) = &self.0 {
+            walked.walk();
+        }
+    }
+
     /// A copy that stands for a map, for disks that have none; `alive` is dropped with it.
     pub fn of_bytes(bytes: &[u8], alive: Arc<()>) -> Self {
         let mut words = vec![0u64; bytes.len().div_ceil(8)];
@@ -60,9 +80,112 @@ impl Mapped {
         match &self.0 {
             Bytes::None => &[],
             Bytes::Map(map) => map,
+            Bytes::Walked(walked) => walked.large.get().unwrap_or(&walked.small),
             Bytes::Copy { words, length, .. } => {
                 bytemuck::cast_slice::<u64, u8>(words).get(..*length).unwrap_or_default()
             }
         }
+    }
+}
+
+/// The fewest bytes that large pages are worth a copy for: a processor's table of pages holds some megabytes of small ones.
+const WORTH_LARGE_PAGES: usize = 32 << 20;
+/// Walks after which a copy is made: a program that asks one question and ends is not to wait for it.
+const WORTH_A_COPY: usize = 256;
+
+/// Bytes that are walked through at random, in pages of two megabytes once there were many walks.
+///
+/// Each step of a walk through a graph touches another page. Small ones are not found in the processor's table of pages once there are
+/// hundreds of megabytes of them, and maps of files have no others, so this is a copy; a thread makes it while walks go on.
+#[derive(Debug)]
+struct Walked {
+    small: Mmap,
+    /// The same bytes; empty while nobody has walked much, and where the system has no large pages.
+    large: OnceLock<Mmap>,
+    walks: AtomicUsize,
+}
+
+impl Walked {
+    fn walk(self: &Arc<Self>) {
+        if self.walks.fetch_add(1, Ordering::Relaxed) != WORTH_A_COPY {
+            return;
+        }
+        let walked = Arc::clone(self);
+        // Without a thread, or without memory for a copy, walks go on as they were.
+        let _ = std::thread::Builder::new().name("large pages".to_owned()).spawn(move || walked.copy());
+    }
+
+    fn copy(&self) {
+        let Some(copied) = in_large_pages(&self.small) else { return };
+        if self.large.set(copied).is_ok() {
+            // The map stays for walks that began in it, but its pages need not be held twice.
+            // SAFETY: pages of an unchanged file, mapped read-only, are read from it again when they are touched.
+            #[cfg(target_os = "linux")]
+            #[allow(unsafe_code)]
+            let _ = unsafe { self.small.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+        }
+    }
+}
+
+/// A copy in large pages; `None` where there are none to be had.
+#[cfg(target_os = "linux")]
+fn in_large_pages(bytes: &[u8]) -> Option<Mmap> {
+    let mut room = MmapMut::map_anon(bytes.len()).ok()?;
+    room.advise(memmap2::Advice::HugePage).ok()?;
+    room.copy_from_slice(bytes);
+    room.make_read_only().ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn in_large_pages(_: &[u8]) -> Option<Mmap> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn mapped(bytes: &[u8]) -> Mapped {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        Mapped::of_file(&file, bytes.len() as u64).unwrap()
+    }
+
+    /// Where its bytes lie; the same as long as nothing was copied.
+    fn place(map: &Mapped) -> *const u8 {
+        map.bytes().as_ptr()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn many_walks_move_a_large_map_and_none_of_its_bytes_changes() {
+        let bytes: Vec<u8> =
+            (0..WORTH_LARGE_PAGES as u64 / 8).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect();
+        let map = mapped(&bytes).walked();
+        let before = place(&map);
+        (0..WORTH_A_COPY).for_each(|_| map.walk());
+        assert_eq!(place(&map), before, "a few questions are not worth a copy");
+        // Somebody who began to read before the copy was there goes on reading what was there.
+        let held = map.bytes();
+        map.walk();
+        let began = Instant::now();
+        while place(&map) == before && began.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(place(&map) != before, "this system copies");
+        assert!(map.bytes() == bytes && held == bytes);
+    }
+
+    #[test]
+    fn a_small_map_stays_where_it_is() {
+        let map = mapped(&[7; 5_000]).walked();
+        let before = place(&map);
+        (0..4 * WORTH_A_COPY).for_each(|_| map.walk());
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(place(&map), before);
+        assert_eq!(map.bytes(), [7; 5_000]);
     }
 }

@@ -146,6 +146,7 @@ impl GraphMap {
     }
 
     pub(super) fn view(&self) -> View<'_> {
+        self.map.walk();
         let (parts, lengths) = (self.parts(), self.lengths());
         let numbers = |part: usize| -> &[u32] {
             let (start, words) = (parts[part].start, lengths[part]);

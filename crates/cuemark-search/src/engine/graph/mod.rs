@@ -53,7 +53,7 @@ impl Graph {
         if !file.fits(snapshot) {
             return None;
         }
-        let map = GraphMap::of(file.checked(disk, folder).ok()?, snapshot.width())?;
+        let map = GraphMap::of(file.checked(disk, folder).ok()?.walked(), snapshot.width())?;
         Some(Self { file, map, scratches: Scratches::default() })
     }
 
