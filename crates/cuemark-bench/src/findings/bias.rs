@@ -126,7 +126,7 @@ fn predict_all(evidence: &Evidence<'_>) -> Option<Answer> {
 
 fn models_fall(evidence: &Evidence<'_>) -> Option<Answer> {
     let drops = |dataset: &str| -> Vec<_> {
-        let rows = evidence.rows.on(dataset).into_iter().filter(|row| row.is_model());
+        let rows = evidence.rows.as_stored(dataset).into_iter().filter(|row| row.is_model());
         rows.filter_map(Row::drop).collect()
     };
     let (biased, unbiased) = (drops("world-full"), drops("world-bias0"));
@@ -228,7 +228,7 @@ fn tcn_dcm(evidence: &Evidence<'_>) -> Option<Answer> {
 
 fn scdm_and_drn(evidence: &Evidence<'_>) -> Option<Answer> {
     let mut ranked: Vec<(f64, &str)> = Vec::new();
-    for row in evidence.rows.on("world-full").into_iter().filter(|row| row.is_model()) {
+    for row in evidence.rows.as_stored("world-full").into_iter().filter(|row| row.is_model()) {
         let Some(value) = row.usual("test-ood").map(|figure| figure.value) else { continue };
         match ranked.iter_mut().find(|(_, model)| *model == row.model()) {
             Some(known) => known.0 = known.0.max(value),

@@ -145,7 +145,7 @@ fn with_words(evidence: &Evidence<'_>, split: &str) -> Vec<(String, [Figure; 3])
         let figure = |text| row.figure(Asking::Text(split, text), USUAL);
         Some((row.name(), [figure(QueryText::Original)?, figure(QueryText::MaskVerb)?, figure(QueryText::OnlyVerb)?]))
     };
-    evidence.rows.on("world-full").iter().filter(|row| row.is_model()).filter_map(of).collect()
+    evidence.rows.as_stored("world-full").iter().filter(|row| row.is_model()).filter_map(of).collect()
 }
 
 fn masking(evidence: &Evidence<'_>) -> Option<Answer> {

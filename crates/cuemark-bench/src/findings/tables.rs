@@ -30,7 +30,7 @@ pub(super) fn full_world(evidence: &Evidence<'_>) -> Option<String> {
     let mut models: Vec<&str> = on.iter().filter(|row| row.is_model()).map(|row| row.model()).collect();
     models.sort_unstable();
     models.dedup();
-    let best = models.iter().filter_map(|model| evidence.rows.best("world-full", model));
+    let best = models.iter().filter_map(|model| evidence.rows.best_of_all("world-full", model));
     let mut scored: Vec<(f64, &Row<'_>)> = best.filter_map(|row| Some((row.usual("test-iid")?.value, row))).collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     let shown = MOST.saturating_sub(rows.len());

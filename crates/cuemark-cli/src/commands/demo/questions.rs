@@ -15,8 +15,9 @@ use crate::output::say;
 const SENTENCES: usize = 3;
 /// Answers to each.
 const ANSWERS: usize = 3;
-/// An answer must be likelier than not: the curve was fitted, so that means something.
-const LIKELY: f64 = 0.5;
+/// An answer must be a good deal likelier than not: the curve was fitted, so that means something, and the films were watched from files,
+/// which it was not fitted on. A hundred seeds: 65 % of the sentences get one, 89 % of those are right, 64 % of the fourths are refused.
+const LIKELY: f64 = 0.6;
 /// An answer that overlaps the moment a query was written for by so much is that moment.
 const SAME: f64 = 0.5;
 /// A moment of this grade or more is right: its action matches, if not every detail.
