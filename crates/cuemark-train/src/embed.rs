@@ -13,6 +13,7 @@ use crate::batches::{query_batch, video_batch};
 use crate::examples::{Example, Numbers};
 use crate::footage::{Clips, Footage};
 use crate::kept::Known;
+use crate::scale::Scale;
 use crate::text::Reader;
 use crate::{Result, RunFolder, TrainError, Trained};
 
@@ -232,14 +233,10 @@ impl Embedder {
         let data = features.data().get(stretch.first * width..(stretch.first + stretch.rows) * width);
         let part =
             Features::new(stretch.rows, width, data.unwrap_or_default().to_vec()).unwrap_or_else(|| features.clone());
-        let part = match &self.trained.scale {
-            Some(scale) => scale.apply(part, 0),
-            None => part,
-        };
         let resample = self.input.resample;
         let seen = if resample.keeps_clip_len() { part.rows().min(resample.rows()) } else { part.rows() };
         std::sync::Arc::new(Clips {
-            visual: resample.apply(&self.input.normalise.apply(part)),
+            visual: resample.apply(&Scale::brought(self.trained.scale.as_ref(), self.input.normalise, part, 0)),
             subtitle: None,
             audio: None,
             start: stretch.first as f64 * clip.seconds(),

@@ -207,11 +207,7 @@ impl Footage {
 
     /// Rows of one stream on the model's scale and of the length it wants; `first` numbers of other streams stand before them.
     fn brought(&self, rows: Features, first: usize) -> Features {
-        let rows = match &self.scale {
-            Some(scale) => scale.apply(rows, first),
-            None => rows,
-        };
-        self.normalise.apply(rows)
+        Scale::brought(self.scale.as_ref(), self.normalise, rows, first)
     }
 
     fn prepare(&self, video: &VideoId, window: Window) -> Result<Clips> {

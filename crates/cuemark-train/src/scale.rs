@@ -2,13 +2,14 @@
 //! hides the small ones, above all where rows are brought to length 1 afterwards.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use cuemark_core::{Truth, VideoId};
-use cuemark_features::Features;
+use cuemark_features::{Features, Normalise};
 use cuemark_tensor::{Params, Tensor};
 
-use crate::Result;
 use crate::footage::Footage;
+use crate::{Result, TrainError};
 
 /// Training videos that are measured, spread over all of them.
 const MEASURED: usize = 2_000;
@@ -32,8 +33,14 @@ pub(crate) struct Scale {
 impl Scale {
     /// That of the videos of the training queries, and of no other.
     pub(crate) fn measured(footage: &Footage, train: &[Truth]) -> Result<Self> {
-        let of_query = |truth: &Truth| truth.video.as_ref().map(|video| video.id.clone());
-        let videos: BTreeSet<VideoId> = train.iter().filter_map(of_query).collect();
+        let written_for = train.iter().filter_map(|truth| truth.video.as_ref()).map(|video| &video.id);
+        // Queries of a whole corpus are written for no video; what answers them is.
+        let answering = train.iter().flat_map(|truth| &truth.moments).map(|graded| &graded.moment.video);
+        let videos: BTreeSet<&VideoId> = written_for.chain(answering).collect();
+        if videos.is_empty() {
+            let problem = "no training query names a video to measure".to_owned();
+            return Err(TrainError::Setting { key: "data.standardise", problem, hint: Some("leave it out".into()) });
+        }
         let mut sums = Sums::default();
         for video in videos.iter().step_by(videos.len().div_ceil(MEASURED).max(1)) {
             sums.add(&footage.as_stored(video)?);
@@ -57,8 +64,17 @@ impl Scale {
         numbers(MEAN).and_then(|mean| Ok(Self { mean, deviation: numbers(DEVIATION)? }))
     }
 
+    /// Rows on this scale, where there is one, and then of the length that a model wants; `first` numbers of other streams stand before
+    /// them.
+    pub(crate) fn brought(scale: Option<&Arc<Self>>, normalise: Normalise, rows: Features, first: usize) -> Features {
+        normalise.apply(match scale {
+            Some(scale) => scale.apply(rows, first),
+            None => rows,
+        })
+    }
+
     /// The rows in standard deviations from the mean; `first` numbers of other streams stand before them.
-    pub(crate) fn apply(&self, features: Features, first: usize) -> Features {
+    fn apply(&self, features: Features, first: usize) -> Features {
         let (rows, width) = (features.rows(), features.width());
         let mut data = features.into_data();
         for row in data.chunks_exact_mut(width.max(1)) {

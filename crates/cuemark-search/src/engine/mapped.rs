@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use memmap2::{Mmap, MmapMut, MmapOptions};
+use memmap2::{Mmap, MmapOptions};
 
 /// The first bytes of a file, paged in as they are touched.
 #[derive(Debug)]
@@ -48,11 +48,11 @@ impl Mapped {
         Ok(Self(Bytes::Map(map)))
     }
 
-    /// The same for bytes that are walked through at random, see [`Walked`]. Few of them stay as they are.
+    /// The same for bytes that are walked through at random, see [`Walked`]. Few of them, and very many, stay as they are.
     #[must_use]
     pub(super) fn walked(self) -> Self {
         match self.0 {
-            Bytes::Map(small) if cfg!(target_os = "linux") && small.len() >= WORTH_LARGE_PAGES => {
+            Bytes::Map(small) if cfg!(target_os = "linux") && WORTH_LARGE_PAGES.contains(&small.len()) => {
                 Self(Bytes::Walked(Arc::new(Walked { small, large: OnceLock::new(), walks: AtomicUsize::new(0) })))
             }
             other => Self(other),
@@ -88,8 +88,9 @@ impl Mapped {
     }
 }
 
-/// The fewest bytes that large pages are worth a copy for: a processor's table of pages holds some megabytes of small ones.
-const WORTH_LARGE_PAGES: usize = 32 << 20;
+/// How many bytes large pages are worth a copy for. A processor's table of pages holds some megabytes of small ones; and what is copied is
+/// memory that the system cannot take back, as it can the pages of a file, so a graph of many gigabytes stays there.
+const WORTH_LARGE_PAGES: std::ops::RangeInclusive<usize> = 32 << 20..=1 << 30;
 /// Walks after which a copy is made: a program that asks one question and ends is not to wait for it.
 const WORTH_A_COPY: usize = 256;
 
@@ -130,7 +131,7 @@ impl Walked {
 /// A copy in large pages; `None` where there are none to be had.
 #[cfg(target_os = "linux")]
 fn in_large_pages(bytes: &[u8]) -> Option<Mmap> {
-    let mut room = MmapMut::map_anon(bytes.len()).ok()?;
+    let mut room = memmap2::MmapMut::map_anon(bytes.len()).ok()?;
     room.advise(memmap2::Advice::HugePage).ok()?;
     room.copy_from_slice(bytes);
     room.make_read_only().ok()
@@ -144,7 +145,7 @@ fn in_large_pages(_: &[u8]) -> Option<Mmap> {
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use super::*;
 
@@ -162,8 +163,9 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn many_walks_move_a_large_map_and_none_of_its_bytes_changes() {
-        let bytes: Vec<u8> =
-            (0..WORTH_LARGE_PAGES as u64 / 8).flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes()).collect();
+        let bytes: Vec<u8> = (0..*WORTH_LARGE_PAGES.start() as u64 / 8)
+            .flat_map(|n| n.wrapping_mul(0x9e37_79b9).to_le_bytes())
+            .collect();
         let map = mapped(&bytes).walked();
         let before = place(&map);
         (0..WORTH_A_COPY).for_each(|_| map.walk());
@@ -171,7 +173,7 @@ mod tests {
         // Somebody who began to read before the copy was there goes on reading what was there.
         let held = map.bytes();
         map.walk();
-        let began = Instant::now();
+        let began = std::time::Instant::now();
         while place(&map) == before && began.elapsed() < Duration::from_secs(60) {
             std::thread::sleep(Duration::from_millis(5));
         }
