@@ -63,14 +63,17 @@ impl Glimpse {
         })
     }
 
-    /// Whether what `corners` enclose, in pixels of the large picture, is another than in `other`.
+    /// Whether a square of what `corners` enclose, in pixels of the large picture, is another than in `other`: a digit of a long line
+    /// changes few of its pixels, and all of those that tell it apart.
     pub(super) fn differs_within(&self, other: &Self, corners: &Corners) -> bool {
         let bound = |axis: usize, size: usize| {
             let along = corners.map(|corner| corner[axis].max(0.0) as usize / self.by);
             let low = along.into_iter().min().unwrap_or(0).min(size.saturating_sub(1));
             [low, along.into_iter().max().map_or(0, |high| high + 1).clamp(low + 1, size.max(low + 1))]
         };
-        self.difference(other, bound(0, self.width), bound(1, self.height)) > CHANGED
+        let columns = bound(0, self.width);
+        squares_within(bound(1, self.height))
+            .any(|rows| squares_within(columns).any(|columns| self.difference(other, columns, rows) > CHANGED))
     }
 
     /// The mean difference over a rectangle, in levels.
@@ -84,6 +87,14 @@ impl Glimpse {
         }
         if count == 0 { 0.0 } else { sum as f32 / count as f32 }
     }
+}
+
+/// A stretch cut into squares' sides; the last reaches back over the one before it, so that a few pixels are never judged alone.
+fn squares_within([low, high]: [usize; 2]) -> impl Iterator<Item = [usize; 2]> {
+    (low..high).step_by(SQUARE).map(move |from| {
+        let end = (from + SQUARE).min(high);
+        [end.saturating_sub(SQUARE).max(low), end]
+    })
 }
 
 #[cfg(test)]
@@ -119,6 +130,22 @@ mod tests {
         assert!(plain.share_changed(&corner) < 0.1 && plain.share_changed(&plain) == 0.0);
         // Outside of the picture there is nothing to differ.
         assert!(!plain.differs_within(&corner, &at(9e9, -9e9)) || !plain.differs_within(&plain, &at(9e9, -9e9)));
+    }
+
+    #[test]
+    fn one_digit_of_a_long_line_is_another_line() {
+        // Strokes all along a line of 400 pixels, as bright as white letters on black; the last "digit" has its strokes elsewhere.
+        let line = |shift: usize| {
+            move |x: usize, y: usize| {
+                let inside = (100..500).contains(&x) && (300..320).contains(&y);
+                let x = if x < 488 { x } else { x + shift };
+                if inside && x % 6 < 3 { 240 } else { 10 }
+            }
+        };
+        let [before, same, after] = [0, 0, 3].map(|shift| Glimpse::of(&picture(line(shift)), WIDE, HIGH));
+        let whole = [[100.0, 300.0], [500.0, 300.0], [500.0, 320.0], [100.0, 320.0]];
+        assert!(!before.differs_within(&same, &whole));
+        assert!(before.differs_within(&after, &whole));
     }
 
     #[test]

@@ -230,6 +230,30 @@ mod tests {
     }
 
     #[test]
+    fn a_counter_in_a_picture_that_hardly_changes_is_read_anew() {
+        let counter = |time: f64, shade: u8| {
+            let mut rgb = vec![40; 3 * WIDTH * HEIGHT];
+            // Where the last digit of a line of 90 pixels stands.
+            for (at, pixel) in rgb.chunks_exact_mut(3).enumerate() {
+                if (130..140).contains(&(at % WIDTH)) && (102..118).contains(&(at / WIDTH)) {
+                    pixel.fill(shade);
+                }
+            }
+            Look { time, glimpse: Glimpse::of(&rgb, WIDTH, HEIGHT) }
+        };
+        let mut merging = Merging::every(0.25);
+        for (number, shade) in [(156, 60), (157, 90), (158, 60)] {
+            let line = found(&format!("Chapter {number}"), 0.97, 50.0);
+            merging.reading(counter(f64::from(number), shade), vec![line], &[]);
+        }
+        let lines = merging.finish(200.0);
+        assert_eq!(
+            told(&lines).iter().map(|line| line.2).collect::<Vec<_>>(),
+            ["Chapter 156", "Chapter 157", "Chapter 158"]
+        );
+    }
+
+    #[test]
     fn a_caption_that_stays_is_not_taken_for_the_one_before_it() {
         let mut merging = Merging::every(0.25);
         merging.reading(look(0.0, 10), vec![found("Nobody told me", 0.97, 50.0)], &[]);
