@@ -43,7 +43,7 @@ pub fn findings(sources: &Sources) -> String {
             "The built-in world at the size of real datasets",
             "42,000 queries to learn from, 7,200 in each test split; the best variant of each method. Every run has a cap in minutes and methods with slow steps made\n\
              few of them: `results/notes/full-2026-11-17.md` has steps and caps, [`results/world.md`](../results/world.md) every row. Rows that say *standardised* saw features on one scale\n\
-             (`results/notes/studies-2026-11-18.md`) and cannot be held against those that did not; claims below leave them out.",
+             (`results/notes/studies-2026-11-18.md`) and cannot be held against those that did not; claims below leave them out, or say so.",
             tables::full_world(&evidence),
         ),
         ("Ranked retrieval", "Guesses that see no video first.", tables::ranked_lists(&evidence)),

@@ -4,7 +4,7 @@ use candle_core::Tensor;
 use candle_nn::VarBuilder;
 use cuemark_tensor::{DType, Pass};
 
-use super::{Asked, Label, Lvtr, LvtrConfig, Score, label_logits};
+use super::{Asked, Label, Lvtr, LvtrConfig, Order, Score, label_logits};
 use crate::check::{Fixture, Trace};
 use crate::{Given, Result};
 
@@ -12,6 +12,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
     let config = LvtrConfig {
         clips: fixture.number("num_input_frames")?,
         sentences: fixture.number("num_input_sentences")?,
+        order: Order::Time,
         proposals: fixture.number("num_proposals")?,
         hidden: fixture.number("hidden_dim")?,
         heads: fixture.number("nheads")?,

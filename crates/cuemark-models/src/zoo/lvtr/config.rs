@@ -10,6 +10,8 @@ pub struct LvtrConfig {
     pub clips: usize,
     /// Sentences that are answered together. Default: 4
     pub sentences: usize,
+    /// How they stand while training. Default: time
+    pub order: Order,
     /// Learned proposals. Default: 40
     pub proposals: usize,
     /// Width of everything. Default: 256
@@ -51,6 +53,7 @@ impl Default for LvtrConfig {
         Self {
             clips: 64,
             sentences: 4,
+            order: Order::Time,
             proposals: 40,
             hidden: 256,
             heads: 8,
@@ -70,6 +73,17 @@ impl Default for LvtrConfig {
             input_dropout: 0.5,
         }
     }
+}
+
+/// How the sentences of a group stand while training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// By what comes first in the video, as published: a sentence's place in the group then says where its moment lies, which nobody
+    /// knows who asks.
+    Time,
+    /// As they are drawn.
+    Drawn,
 }
 
 /// What says which sentence a proposal belongs to.

@@ -3,8 +3,8 @@
 //! Videos", 2022.
 //!
 //! A sentence is the normalised mean of its word vectors, where the paper has CLIP's. While training, the sentences of a video
-//! are cut into random groups, each in the order of time; answers take them in the order asked, so that no truth leaks into
-//! them. A sentence that no proposal prefers is still answered. The published `cos` normalises proposals along the wrong axis;
+//! are cut into random groups, each in the order of time (`order = "drawn"`: in none); answers take them in the order asked, so
+//! that no truth leaks into them. A sentence that no proposal prefers is still answered. The published `cos` normalises proposals along the wrong axis;
 //! `cos-fixed` does not. With one sentence per group every label score ties: `score = "matched"` adds a head that tells
 //! proposals apart by whether they were matched.
 
@@ -30,7 +30,7 @@ use crate::{
     Task,
 };
 
-pub use config::{Label, LvtrConfig, Score};
+pub use config::{Label, LvtrConfig, Order, Score};
 
 /// What registers the model.
 pub static CARD: ModelCard = ModelCard {
@@ -210,7 +210,7 @@ impl Lvtr {
             let shuffled = pass.draw(|rng| rng.shuffle(&mut queries)).is_some();
             for part in queries.chunks(self.config.sentences.max(1)) {
                 let mut part = part.to_vec();
-                if shuffled {
+                if shuffled && self.config.order == Order::Time {
                     let spans = &batch.targets(CARD.name)?.spans;
                     part.sort_by(|a, b| spans[*a].centre().total_cmp(&spans[*b].centre()));
                 }

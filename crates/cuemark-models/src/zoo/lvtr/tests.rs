@@ -75,6 +75,20 @@ fn one_sentence_alone_has_nothing_to_tell_proposals_apart() {
 }
 
 #[test]
+fn only_groups_in_the_order_of_time_tell_where_a_moment_lies() {
+    let in_time = |order: Order, seed: u64| {
+        let asked = LvtrConfig { order, sentences: 3, ..config(Label::Cos, Score::Label) };
+        let net = Lvtr::new(&asked, &TOY.given(), Params::seeded(1, &Device::Cpu).builder()).unwrap();
+        let batch = batch();
+        let spans = &batch.targets.as_ref().unwrap().spans;
+        let groups = net.groups(&batch, &Pass::training(0, 1, cuemark_core::Rng::new(seed))).unwrap();
+        groups.iter().all(|group| group.queries.is_sorted_by_key(|query| (spans[*query].centre() * 1e6) as i64))
+    };
+    assert!((0..20).all(|seed| in_time(Order::Time, seed)));
+    assert!(!(0..20).all(|seed| in_time(Order::Drawn, seed)));
+}
+
+#[test]
 fn one_batch_can_be_learnt_by_heart() {
     let batch = TOY.batch(1);
     let build = |vb: VarBuilder| Lvtr::new(&config(Label::CosFixed, Score::Matched), &TOY.given(), vb);
