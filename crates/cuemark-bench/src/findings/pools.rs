@@ -10,8 +10,8 @@ pub(super) const CLAIMS: &[Claim] = &[
         claim: "Single-video scores collapse in pools of fifty",
         papers: "E",
         answer: collapse,
-        reason: "what was never trained to compare films collapses, and what was does not: MMN without its contrast falls as far as BET and CET do, with it it keeps two \
-                 thirds (seven tenths where the matching alone decides, since the overlap has only ever compared moments of one film)",
+        reason: "what was never trained to compare films collapses, and what was does not: MMN without its contrast falls as far as BET and CET do, with it it keeps three \
+                 fifths (seven tenths where the matching alone decides, since the overlap has only ever compared moments of one film)",
     },
     Claim {
         claim: "RMMN beats MMN in pools (+4.6)",

@@ -57,10 +57,18 @@ impl Glimpse {
 
     /// Of each square whether it is another than in `other`.
     fn changes<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = bool> + 'a {
-        let squares = |size: usize| (0..size).step_by(SQUARE).map(move |from| [from, (from + SQUARE).min(size)]);
-        squares(self.height).flat_map(move |rows| {
-            squares(self.width).map(move |columns| self.difference(other, columns, rows) > CHANGED)
-        })
+        self.changes_within(other, [0, self.width], [0, self.height])
+    }
+
+    /// The same of the squares of a rectangle.
+    fn changes_within<'a>(
+        &'a self,
+        other: &'a Self,
+        columns: [usize; 2],
+        rows: [usize; 2],
+    ) -> impl Iterator<Item = bool> + 'a {
+        squares(rows)
+            .flat_map(move |rows| squares(columns).map(move |columns| self.difference(other, columns, rows) > CHANGED))
     }
 
     /// Whether a square of what `corners` enclose, in pixels of the large picture, is another than in `other`: a digit of a long line
@@ -71,9 +79,7 @@ impl Glimpse {
             let low = along.into_iter().min().unwrap_or(0).min(size.saturating_sub(1));
             [low, along.into_iter().max().map_or(0, |high| high + 1).clamp(low + 1, size.max(low + 1))]
         };
-        let columns = bound(0, self.width);
-        squares_within(bound(1, self.height))
-            .any(|rows| squares_within(columns).any(|columns| self.difference(other, columns, rows) > CHANGED))
+        self.changes_within(other, bound(0, self.width), bound(1, self.height)).any(|changed| changed)
     }
 
     /// The mean difference over a rectangle, in levels.
@@ -90,7 +96,7 @@ impl Glimpse {
 }
 
 /// A stretch cut into squares' sides; the last reaches back over the one before it, so that a few pixels are never judged alone.
-fn squares_within([low, high]: [usize; 2]) -> impl Iterator<Item = [usize; 2]> {
+fn squares([low, high]: [usize; 2]) -> impl Iterator<Item = [usize; 2]> {
     (low..high).step_by(SQUARE).map(move |from| {
         let end = (from + SQUARE).min(high);
         [end.saturating_sub(SQUARE).max(low), end]

@@ -4,9 +4,9 @@
 //!
 //! A sentence is the normalised mean of its word vectors, where the paper has CLIP's. While training, the sentences of a video
 //! are cut into random groups, each in the order of time (`order = "drawn"`: in none); answers take them in the order asked, so
-//! that no truth leaks into them. A sentence that no proposal prefers is still answered. The published `cos` normalises proposals along the wrong axis;
-//! `cos-fixed` does not. With one sentence per group every label score ties: `score = "matched"` adds a head that tells
-//! proposals apart by whether they were matched.
+//! that no truth leaks into them. A sentence that no proposal prefers is still answered. The published `cos` normalises
+//! proposals along the wrong axis; `cos-fixed` does not. With one sentence per group every label score ties: `score =
+//! "matched"` adds a head that tells proposals apart by whether they were matched.
 
 mod check;
 mod config;
