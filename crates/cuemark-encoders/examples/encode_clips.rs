@@ -56,7 +56,7 @@ fn open(
     Ok(visual::open(name, &EncoderOptions { device, weights, frames, precision, ..EncoderOptions::default() })?)
 }
 
-/// Seconds of each call after one that does not count.
+/// Seconds of each call after one that does not count; the first row, and how far a row of a call is from the clip's alone at the most.
 fn clips(encoder: &dyn ClipEncoder, count: usize, at_once: usize) -> Result<serde_json::Value, Error> {
     let (sampling, mut rng) = (encoder.sampling(), Rng::new(6));
     let bytes = at_once * sampling.frames * sampling.framing.bytes();
@@ -64,13 +64,19 @@ fn clips(encoder: &dyn ClipEncoder, count: usize, at_once: usize) -> Result<serd
     let clips = Clips::from_rgb(sampling.frames, sampling.framing.size(), rgb).ok_or("no clips")?;
     encoder.encode(&clips)?;
     let mut seconds = Vec::new();
-    let mut row = Vec::new();
+    let mut rows = Vec::new();
     for _ in 0..count.div_ceil(at_once) {
         let begin = Instant::now();
-        row = encoder.encode(&clips)?.swap_remove(0);
+        rows = encoder.encode(&clips)?;
         seconds.push(begin.elapsed().as_secs_f64() / at_once as f64);
     }
-    Ok(serde_json::json!({ "seconds": seconds, "clips": at_once, "row": row }))
+    let mut apart = 0f32;
+    for (row, part) in rows.iter().zip(clips.parts(1)) {
+        let alone = Clips::from_rgb(part.frames, part.size, part.rgb.to_vec()).ok_or("no clip")?;
+        let alone = encoder.encode(&alone)?.swap_remove(0);
+        apart = row.iter().zip(&alone).fold(apart, |apart, (one, other)| apart.max((one - other).abs()));
+    }
+    Ok(serde_json::json!({ "seconds": seconds, "clips": at_once, "apart": apart, "row": rows.first() }))
 }
 
 fn pipeline(encoder: &dyn ClipEncoder, video: &Utf8Path) -> Result<serde_json::Value, Error> {

@@ -20,8 +20,6 @@ use crate::visual::{ClipEncoder, Clips};
 use crate::{EncodeError, Result};
 use clip_maker::ClipMaker;
 
-/// Pictures that are encoded in one call.
-const PICTURES: usize = 64;
 /// Calls' worth of clips that may wait to be encoded.
 const WAITING: usize = 2;
 
@@ -88,7 +86,7 @@ fn rows_of(
 ) -> Result<Decoded> {
     let sampling = encoder.sampling();
     let frames = ffmpeg.frames(video, info, Rate::PerSecond(sampling.fps), sampling.framing, progress)?;
-    let maker = ClipMaker::new(&sampling, (PICTURES / sampling.frames).max(1));
+    let maker = ClipMaker::new(&sampling, (encoder.pictures_at_once() / sampling.frames).max(1));
     let (send, receive) = sync_channel::<Clips>(WAITING);
     std::thread::scope(|scope| {
         let making = scope.spawn(move || make_clips(frames, maker, |clips| hand_over(&send, clips, progress)));

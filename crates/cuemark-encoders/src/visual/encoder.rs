@@ -1,19 +1,22 @@
 //! One network as an encoder of clips.
 
 use std::collections::HashMap;
+use std::sync::mpsc::sync_channel;
 
 use camino::Utf8PathBuf;
 use cuemark_features::{Recipe, RowTime};
 use cuemark_tensor::{Device, Params, Precision, Tensor, set_precision};
 use sha2::{Digest as _, Sha256};
 
-use super::{AnyNetwork, ClipEncoder, Clips, ENCODERS, EncoderCard, Looks, Part, Pool, Sampling, WorldEyes};
+use super::{AnyNetwork, ClipEncoder, Clips, ENCODERS, EncoderCard, Looks, Pool, Sampling, WorldEyes};
 use crate::concepts::Concepts;
 use crate::weights::{self, Cache, WeightsFolder};
 use crate::{EncodeError, Result};
 
 /// Pictures that go through a network at once: more would only take memory.
 const AT_ONCE: usize = 16;
+/// The same on a GPU where a clip is as large as its frames: fewer leave most of it idle in the last layers.
+const CLIPS_ON_GPU: usize = 256;
 /// The same on a CPU, where what lies between two layers should stay in its cache.
 const AT_ONCE_ON_CPU: usize = 4;
 
@@ -135,11 +138,10 @@ impl NetworkEncoder {
         Ok(Self { card, network, sampling, fingerprint, device: options.device.clone() })
     }
 
-    /// Rows of clips that are as the sampling says.
-    fn rows(&self, clips: Part<'_>) -> candle_core::Result<Tensor> {
-        let x = self.card.pixels.tensor(clips, &self.device)?;
+    /// Rows of pixels, `[clips, frames, height, width, 3]`.
+    fn rows(&self, x: &Tensor) -> candle_core::Result<Tensor> {
         match self.card.looks {
-            Looks::Clip => self.network.forward(&x),
+            Looks::Clip => self.network.forward(x),
             Looks::Frames(pool) => {
                 let (count, frames, height, width, _) = x.dims5()?;
                 let rows = self.network.forward(&x.reshape((count * frames, 1, height, width, 3))?)?;
@@ -150,6 +152,29 @@ impl NetworkEncoder {
                 }
             }
         }
+    }
+}
+
+impl NetworkEncoder {
+    /// Rows of all clips, part after part, on a GPU: while it looks at one part, the bytes of the next travel.
+    // Each thread has a stream of its own there, so what one copies does not wait for what another computes. Rows are read when all
+    // is on its way: reading waits.
+    fn rows_while_bytes_travel(&self, clips: &Clips, at_once: usize) -> candle_core::Result<Vec<Tensor>> {
+        std::thread::scope(|scope| {
+            let (arrived, arrivals) = sync_channel(1);
+            scope.spawn(move || {
+                for part in clips.parts(at_once) {
+                    let pixels = self.card.pixels.tensor(part, &self.device);
+                    // Whoever takes them looks at once.
+                    let pixels = pixels.and_then(|pixels| self.device.synchronize().map(|()| pixels));
+                    let failed = pixels.is_err();
+                    if arrived.send(pixels).is_err() || failed {
+                        return;
+                    }
+                }
+            });
+            arrivals.iter().map(|pixels| self.rows(&pixels?)).collect()
+        })
     }
 }
 
@@ -174,19 +199,30 @@ impl ClipEncoder for NetworkEncoder {
         recipe(self.card.name, &self.fingerprint, self.network.width(), &self.sampling, settings)
     }
 
+    fn pictures_at_once(&self) -> usize {
+        // Two parts: while the network looks at one, the other travels.
+        if self.device.is_cpu() { 64 } else { 2 * CLIPS_ON_GPU }
+    }
+
     fn encode(&self, clips: &Clips) -> Result<Vec<Vec<f32>>> {
         check(clips, &self.sampling)?;
         let mut rows = Vec::with_capacity(clips.len());
         let pictures = match self.card.looks {
             // A clip is as large as its frames; the CPU spreads one over all its threads.
             Looks::Clip if self.device.is_cpu() => 1,
-            Looks::Clip => 8 * AT_ONCE,
+            Looks::Clip => CLIPS_ON_GPU,
             Looks::Frames(_) if self.device.is_cpu() => AT_ONCE_ON_CPU,
             Looks::Frames(_) => AT_ONCE,
         };
         let at_once = (pictures / self.sampling.frames).max(1);
-        for part in clips.parts(at_once) {
-            rows.extend(self.rows(part)?.to_vec2::<f32>()?);
+        if self.device.is_cpu() {
+            for part in clips.parts(at_once) {
+                rows.extend(self.rows(&self.card.pixels.tensor(part, &self.device)?)?.to_vec2::<f32>()?);
+            }
+        } else {
+            for made in self.rows_while_bytes_travel(clips, at_once)? {
+                rows.extend(made.to_vec2::<f32>()?);
+            }
         }
         Ok(rows)
     }

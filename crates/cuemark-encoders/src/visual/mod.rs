@@ -52,6 +52,11 @@ pub trait ClipEncoder: Send + Sync {
     /// How its rows are made: what a store's header says.
     fn recipe(&self) -> Recipe;
 
+    /// So many pictures are best given to it in one call: enough to keep what it runs on busy. Default: 64
+    fn pictures_at_once(&self) -> usize {
+        64
+    }
+
     /// One row per clip, in the given order. A clip's row does not depend on what else is in the call.
     ///
     /// # Errors

@@ -23,6 +23,10 @@ pub struct Calibration {
     /// score; 0 where it was fitted at one size.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub by_size: f64,
+    /// How much faster it rises with the score for every e-fold of moments: among many a high score is seldom chance, and a middling one
+    /// often is. 0 where it was fitted at one size.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub score_by_size: f64,
     /// Where it begins.
     pub offset: f64,
     /// Answers with known truth that it was fitted on; 0 when it is a guess.
@@ -51,6 +55,7 @@ impl Default for Calibration {
             slope: 2.0,
             by_score: 0.0,
             by_size: 0.0,
+            score_by_size: 0.0,
             offset: -8.0,
             answers: 0,
             highest: Some(5.0),
@@ -141,6 +146,7 @@ pub fn fit_calibration(judged: &[(f64, bool)]) -> Option<Calibration> {
         slope,
         by_score: 0.0,
         by_size: 0.0,
+        score_by_size: 0.0,
         offset,
         answers: judged.len(),
         highest: judged.iter().map(|(z, _)| *z).reduce(f64::max),

@@ -202,7 +202,7 @@ fn best_videos(candidates: &[Hit], count: usize, pooled: usize) -> Vec<(VideoId,
 
 /// How many moments a question is asked of, where the curve wants to know.
 fn searched(index: &Index, question: &Question, curve: &Calibration) -> Result<usize> {
-    if curve.by_size == 0.0 {
+    if !curve.hangs_on_size() {
         return Ok(0);
     }
     let status = index.engine().status()?;

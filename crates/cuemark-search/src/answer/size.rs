@@ -1,8 +1,9 @@
 //! One curve for indexes of any size.
 //!
 //! The best of many wrong moments scores higher than the best of few, so the same score means less in a large index than in a
-//! small one. In the logarithm of the odds that is a term that falls with the logarithm of the number of moments that were
-//! searched; it is fitted on the same questions asked of ever fewer videos.
+//! small one, and what stands out among many stands out more sharply. In the logarithm of the odds that is a term that falls with the
+//! logarithm of the number of moments that were searched and a slope that rises with it; both are fitted on the same questions asked
+//! of ever fewer videos.
 
 use super::calibration::fit_calibration;
 use super::{Calibration, logistic};
@@ -24,7 +25,19 @@ impl Calibration {
     /// The same curve where so many moments are searched.
     #[must_use]
     pub(crate) fn among(&self, moments: usize) -> Self {
-        Self { offset: self.offset + self.by_size * logarithm(moments), by_size: 0.0, ..*self }
+        let size = logarithm(moments);
+        Self {
+            by_score: self.by_score + self.score_by_size * size,
+            offset: self.offset + self.by_size * size,
+            by_size: 0.0,
+            score_by_size: 0.0,
+            ..*self
+        }
+    }
+
+    /// Whether it is another curve in an index of another size.
+    pub(crate) fn hangs_on_size(&self) -> bool {
+        self.by_size != 0.0 || self.score_by_size != 0.0
     }
 }
 
@@ -37,19 +50,26 @@ fn logarithm(moments: usize) -> f64 {
 pub fn fit_at_sizes(judged: &[SizedAnswer]) -> Option<Calibration> {
     let plain: Vec<(f64, bool)> = judged.iter().map(|one| (one.z, one.right)).collect();
     let start = fit_calibration(&plain)?;
-    let read = |one: &SizedAnswer| ([one.z, one.score, logarithm(one.moments), 1.0], one.right);
+    let read = |one: &SizedAnswer| {
+        let size = logarithm(one.moments);
+        ([one.z, one.score, size, one.score * size, 1.0], one.right)
+    };
     let inputs: Vec<_> = judged.iter().map(read).collect();
-    let weights = logistic::fit([start.slope, 0.0, 0.0, start.offset], &inputs, 100, solve)?;
-    let [mut slope, mut by_score, mut by_size, mut offset] = weights;
+    let weights = logistic::fit([start.slope, 0.0, 0.0, 0.0, start.offset], &inputs, 100, solve)?;
+    let [mut slope, mut by_score, mut by_size, mut score_by_size, mut offset] = weights;
     if slope < 0.0 {
         // Beside its score it says nothing that an answer is surprising: a curve that fell with it would be one of chance.
-        let inputs: Vec<_> =
-            inputs.iter().map(|([_, score, size, one], right)| ([*score, *size, *one], *right)).collect();
+        let inputs: Vec<_> = inputs.iter().map(|([_, rest @ ..], right)| (*rest, *right)).collect();
         slope = 0.0;
-        [by_score, by_size, offset] = logistic::fit([by_score, by_size, offset], &inputs, 100, solve)?;
+        [by_score, by_size, score_by_size, offset] =
+            logistic::fit([by_score, by_size, score_by_size, offset], &inputs, 100, solve)?;
     }
-    let rises = [by_size, offset].iter().all(|weight| weight.is_finite()) && slope >= 0.0 && by_score > 0.0;
-    rises.then_some(Calibration { slope, by_score, by_size, offset, ..start })
+    let fitted = Calibration { slope, by_score, by_size, score_by_size, offset, ..start };
+    let finite = [by_size, score_by_size, offset].iter().all(|weight| weight.is_finite());
+    // It rises everywhere if it does in the smallest and in the largest index that it was fitted on.
+    let rises = |moments: Option<usize>| moments.is_some_and(|moments| fitted.among(moments).by_score > 0.0);
+    let sizes = || judged.iter().map(|one| one.moments);
+    (finite && slope >= 0.0 && rises(sizes().min()) && rises(sizes().max())).then_some(fitted)
 }
 
 /// The solution of as many equations by elimination; `None` where there is none.
@@ -86,14 +106,15 @@ mod tests {
     fn a_known_curve_over_sizes_is_found_again_and_says_less_of_a_larger_index() {
         let known = Calibration {
             slope: 0.5,
-            by_score: 8.0,
-            by_size: -0.7,
-            offset: -1.0,
+            by_score: 2.0,
+            by_size: -1.3,
+            score_by_size: 0.6,
+            offset: 2.0,
             highest: None,
             ..Calibration::default()
         };
         let mut rng = Rng::new(5);
-        let judged: Vec<SizedAnswer> = (0..60_000)
+        let judged: Vec<SizedAnswer> = (0..200_000)
             .map(|_| {
                 let (z, score) = (rng.between(-1.0, 6.0), rng.between(0.0, 1.0));
                 let moments = [8_000, 30_000, 250_000][rng.below(3)];
@@ -102,9 +123,15 @@ mod tests {
             })
             .collect();
         let found = fit_at_sizes(&judged).unwrap();
-        assert!((found.slope - 0.5).abs() < 0.05 && (found.by_score - 8.0).abs() < 0.4, "{found:?}");
-        assert!((found.by_size + 0.7).abs() < 0.05 && (found.offset + 1.0).abs() < 0.6, "{found:?}");
-        assert!(found.among(250_000).probability(3.0, 0.8) < found.among(8_000).probability(3.0, 0.8) - 0.1);
+        for moments in [8_000, 30_000, 250_000] {
+            let (found, known) = (found.among(moments), known.among(moments));
+            for (z, score) in [(0.0, 0.9), (3.0, 0.2), (3.0, 0.8), (5.5, 0.5), (6.0, 1.0)] {
+                let apart = found.probability(z, score) - known.probability(z, score);
+                assert!(apart.abs() < 0.03, "{moments}, {z}, {score}: {apart} {found:?}");
+            }
+        }
+        assert!(found.among(250_000).by_score > found.among(8_000).by_score + 1.0, "sharper among many");
+        assert!(found.among(250_000).probability(3.0, 0.5) < found.among(8_000).probability(3.0, 0.5) - 0.1);
         assert_eq!(found.among(9), found.among(9).among(400), "a size is counted once");
         assert_eq!(fit_at_sizes(&[]), None);
     }
@@ -133,13 +160,14 @@ mod tests {
         let found = fit_at_sizes(&judged).unwrap();
         assert_eq!(found.slope, 0.0);
         // What surprise takes away by way of the score is in the score's own slope: 12 - 0.4 · 8.
-        assert!((found.by_score - 8.8).abs() < 0.4 && (found.by_size + 0.5).abs() < 0.05, "{found:?}");
+        let at = found.among(8_000);
+        assert!((at.by_score - 8.8).abs() < 0.4 && (at.offset - known.among(8_000).offset).abs() < 0.3, "{found:?}");
     }
 
     #[test]
     fn a_curve_without_sizes_is_the_same_everywhere_and_written_as_before() {
         let plain = Calibration::default();
         assert_eq!(plain.among(10), plain.among(1_000_000));
-        assert!(!serde_json::to_string(&plain).unwrap().contains("by_size"));
+        assert!(!plain.hangs_on_size() && !serde_json::to_string(&plain).unwrap().contains("by_size"));
     }
 }

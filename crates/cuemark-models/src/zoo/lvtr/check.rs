@@ -30,6 +30,7 @@ pub(super) fn check(fixture: &Fixture, vb: &VarBuilder) -> Result<Trace> {
         span_weight: fixture.real("loss_weights.span")?,
         overlap_weight: fixture.real("loss_weights.giou")?,
         label_weight: fixture.real("loss_weights.label")?,
+        look_weight: 0.0,
         span_cost: fixture.real("set_cost_span")?,
         overlap_cost: fixture.real("set_cost_giou")?,
         label_cost: fixture.real("set_cost_query")?,

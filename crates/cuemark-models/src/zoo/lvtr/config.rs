@@ -36,6 +36,9 @@ pub struct LvtrConfig {
     pub overlap_weight: f64,
     /// Weight of the label. Default: 2.0
     pub label_weight: f64,
+    /// Weight of a loss of our own on where each sentence looks: over the clips as the encoder leaves them, to those of its moment. 0
+    /// leaves it out, as published. Default: 0.0
+    pub look_weight: f64,
     /// What the distance counts when proposals are matched to sentences. Default: 1.0
     pub span_cost: f64,
     /// What the overlap counts there. Default: 3.0
@@ -66,6 +69,7 @@ impl Default for LvtrConfig {
             span_weight: 1.0,
             overlap_weight: 3.0,
             label_weight: 2.0,
+            look_weight: 0.0,
             span_cost: 1.0,
             overlap_cost: 3.0,
             label_cost: 2.0,

@@ -1,10 +1,11 @@
 //! What training makes smaller, once every sentence has a proposal.
 
 use candle_core::{D, Tensor};
-use cuemark_tensor::functional::{bce_with_logits, log_softmax};
+use cuemark_tensor::MatrixProduct as _;
+use cuemark_tensor::functional::{bce_with_logits, log_softmax, mask_out};
 
 use super::matching::{Matching, block_labels, matched_labels};
-use super::{Asked, Group, Label, Layer, Lvtr, sentence_features};
+use super::{Asked, Forward, Group, Label, Layer, Lvtr, sentence_features};
 use crate::losses::generalised_overlap;
 use crate::{Batch, Result};
 
@@ -84,4 +85,32 @@ impl Lvtr {
             text_mask: Tensor::from_vec(mask, (groups.len(), slots), device)?,
         })
     }
+}
+
+/// Cross entropy of where sentences look, a softmax over the clips as the encoder leaves them, with the clips of their moments; a mean
+/// over sentences.
+///
+/// # Shapes
+/// - truth: centre and width of every sentence of every group
+pub(super) fn look_loss(asked: &Asked, forward: &Forward, truth: &[Vec<[f32; 2]>]) -> Result<Tensor> {
+    let (groups, clips, hidden) = forward.clip_memory.dims3()?;
+    let sentences = forward.text_memory.dim(1)?;
+    let products = forward.text_memory.times(&forward.clip_memory.transpose(1, 2)?.contiguous()?)?;
+    let scores = mask_out(&(products / (hidden as f64).sqrt())?, &asked.clip_mask.unsqueeze(1)?, -1e9)?;
+    let looks = log_softmax(&scores, D::Minus1)?;
+    let lengths = asked.clip_mask.sum(1)?.to_vec1::<f32>()?;
+    // What each clip counts: a sentence's clips share one whole, so that a long moment weighs as much as a short one.
+    let mut wanted = vec![0f32; groups * sentences * clips];
+    for ((group, truth), length) in truth.iter().enumerate().zip(lengths) {
+        for (sentence, [centre, width]) in truth.iter().enumerate() {
+            let real = (length as usize).max(1);
+            let first = (((centre - width / 2.0) * length).floor().max(0.0) as usize).min(real - 1);
+            let end = (((centre + width / 2.0) * length).ceil() as usize).clamp(first + 1, real);
+            let row = (group * sentences + sentence) * clips;
+            wanted[row + first..row + end].fill(1.0 / (end - first) as f32);
+        }
+    }
+    let count = truth.iter().map(Vec::len).sum::<usize>().max(1);
+    let wanted = Tensor::from_vec(wanted, (groups, sentences, clips), looks.device())?;
+    Ok((wanted.mul(&looks)?.sum_all()?.neg()? / count as f64)?)
 }

@@ -6,7 +6,8 @@
 //! are cut into random groups, each in the order of time (`order = "drawn"`: in none); answers take them in the order asked, so
 //! that no truth leaks into them. A sentence that no proposal prefers is still answered. The published `cos` normalises
 //! proposals along the wrong axis; `cos-fixed` does not. With one sentence per group every label score ties: `score =
-//! "matched"` adds a head that tells proposals apart by whether they were matched.
+//! "matched"` adds a head that tells proposals apart by whether they were matched. `look_weight` adds a loss on where each sentence
+//! looks: without it the network learns where moments lie and hardly what they show (`results/notes/studies-2026-11-18.md`).
 
 mod check;
 mod config;
@@ -31,6 +32,7 @@ use crate::{
 };
 
 pub use config::{Label, LvtrConfig, Order, Score};
+use losses::look_loss;
 
 /// What registers the model.
 pub static CARD: ModelCard = ModelCard {
@@ -94,6 +96,7 @@ struct Layer {
 
 struct Forward {
     clip_position: Tensor,
+    clip_memory: Tensor,
     text_memory: Tensor,
     layers: Vec<Layer>,
 }
@@ -169,6 +172,7 @@ impl Lvtr {
         let both = Tensor::cat(&[&clips, &text], 1)?;
         let encode = |x: Tensor, layer: &EncoderLayer| layer.forward(&x, Some(&position), Some(&bias), pass);
         let memory = self.encoder.iter().try_fold(both, encode)?;
+        let clip_memory = memory.narrow(1, 0, clips.dim(1)?)?.contiguous()?;
         let text_memory = memory.narrow(1, clips.dim(1)?, text.dim(1)?)?.contiguous()?;
         let queries = self.queries.unsqueeze(0)?.broadcast_as((clips.dim(0)?, self.config.proposals, hidden))?;
         let mut x = queries.zeros_like()?;
@@ -177,7 +181,7 @@ impl Lvtr {
             x = layer.forward(&x, &memory, [Some(&queries), Some(&position)], Some(&bias), pass)?;
             layers.push(self.answer(self.norm.forward(&x)?, &text_memory)?);
         }
-        Ok(Forward { clip_position, text_memory, layers })
+        Ok(Forward { clip_position, clip_memory, text_memory, layers })
     }
 
     fn answer(&self, states: Tensor, text: &Tensor) -> Result<Layer> {
@@ -271,7 +275,8 @@ impl Model for Lvtr {
         let centred = |query: &usize| [spans[*query].centre() as f32, spans[*query].len() as f32];
         let truth: Vec<Vec<[f32; 2]>> =
             groups.iter().map(|group| group.queries.iter().map(centred).collect()).collect();
-        let forward = self.forward(&self.gather(batch, &groups)?, pass)?;
+        let asked = self.gather(batch, &groups)?;
+        let forward = self.forward(&asked, pass)?;
         let losses =
             forward.layers.iter().map(|layer| Ok(self.losses(layer, &truth)?.0)).collect::<Result<Vec<_>>>()?;
         let mut total = Tensor::zeros((), DType::F32, batch.videos.visual.device())?;
@@ -282,7 +287,13 @@ impl Model for Lvtr {
             .into_iter()
             .next_back()
             .map(|last| vec![("span", last.span), ("overlap", last.overlap), ("label", last.label)]);
-        Ok(Loss { total, parts: parts.unwrap_or_default() })
+        let mut parts = parts.unwrap_or_default();
+        if self.config.look_weight > 0.0 {
+            let look = look_loss(&asked, &forward, &truth)?;
+            total = (total + (&look * self.config.look_weight)?)?;
+            parts.push(("look", look));
+        }
+        Ok(Loss { total, parts })
     }
 
     fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>> {

@@ -89,6 +89,26 @@ fn only_groups_in_the_order_of_time_tell_where_a_moment_lies() {
 }
 
 #[test]
+fn who_looks_everywhere_loses_the_logarithm_of_the_clips_and_who_looks_at_the_moment_that_of_its_own() {
+    let net = net(Label::Cos, Score::Label);
+    let asked = net.gather(&batch(), &[Group { video: 0, queries: vec![0] }]).unwrap();
+    let mut forward = net.forward(&asked, &Pass::answering()).unwrap();
+    let length = asked.clip_mask.sum_all().unwrap().to_scalar::<f32>().unwrap();
+    let (clips, hidden) = (asked.clip_mask.dim(1).unwrap(), 16);
+    let loss = |forward: &Forward| {
+        let truth = vec![vec![[1.0 / length, 2.0 / length]]]; // the first two clips
+        look_loss(&asked, forward, &truth).unwrap().to_scalar::<f32>().unwrap()
+    };
+    forward.clip_memory = forward.clip_memory.zeros_like().unwrap();
+    assert!((loss(&forward) - length.ln()).abs() < 1e-5);
+    let at_the_moment = |clip: usize| if clip < 2 { 10.0f32 } else { -10.0 };
+    let rows: Vec<f32> = (0..clips).flat_map(|clip| [at_the_moment(clip); 16]).collect();
+    forward.clip_memory = Tensor::from_vec(rows, (1, clips, hidden), &Device::Cpu).unwrap();
+    forward.text_memory = forward.text_memory.ones_like().unwrap();
+    assert!((loss(&forward) - 2f32.ln()).abs() < 1e-5);
+}
+
+#[test]
 fn one_batch_can_be_learnt_by_heart() {
     let batch = TOY.batch(1);
     let build = |vb: VarBuilder| Lvtr::new(&config(Label::CosFixed, Score::Matched), &TOY.given(), vb);
