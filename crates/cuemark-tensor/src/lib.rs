@@ -43,6 +43,7 @@ mod slices;
 mod softmax;
 mod sums;
 mod threads;
+mod unit_rows;
 mod vectorised;
 pub mod volume;
 mod zeros;
