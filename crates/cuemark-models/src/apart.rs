@@ -8,10 +8,10 @@
 use std::ops::Range;
 
 use candle_core::backprop::GradStore;
-use cuemark_tensor::{Pass, Tensor, Var, add_gradients};
+use cuemark_tensor::{Pass, Tensor, Var, add_gradients, gradients};
 use rayon::prelude::*;
 
-use crate::{Batch, Loss, Model, ModelError, Result};
+use crate::{Batch, Loss, Model, ModelError, Result, towers};
 
 /// A model that reads every pair of a batch by itself: what it finds for one does not depend on the others. Its loss may.
 ///
@@ -88,8 +88,12 @@ pub fn differentiate<E: From<ModelError> + Send>(
     ready: impl Fn(&Batch, &Pass) -> Result<Batch, E> + Sync,
 ) -> Result<(Tensor, GradStore), E> {
     let Some(apart) = model.apart().filter(|_| parts > 1) else {
-        let loss = model.loss(&ready(batch, pass)?, pass)?.total;
-        let gradients = loss.backward().map_err(ModelError::from)?;
+        let batch = ready(batch, pass)?;
+        if let Some(towers) = model.towers().filter(|_| batch.videos.visual.device().is_cpu()) {
+            return Ok(towers::differentiate(towers, &batch, pass, parameters)?);
+        }
+        let loss = model.loss(&batch, pass)?.total;
+        let gradients = gradients(&loss).map_err(ModelError::from)?;
         return Ok((loss, gradients));
     };
     let ranges = ranges(batch.len(), parts);
@@ -120,25 +124,31 @@ fn pull(
     let all = (0..count).map(together).collect::<Result<Vec<_>>>()?;
     let seen: Vec<Tensor> = all.iter().map(|var| var.as_tensor().clone()).collect();
     let loss = apart.judge(&seen, batch, pass)?.total;
-    let mut gradients = loss.backward()?;
+    let mut gradients = gradients(&loss)?;
     let pulls: Vec<Option<Tensor>> = all.iter().map(|var| gradients.remove(var)).collect();
     let back = |(found, pairs): (Vec<Tensor>, &Range<usize>)| -> Result<Option<GradStore>> {
-        let mut sum: Option<Tensor> = None;
-        for (found, pull) in found.iter().zip(&pulls) {
-            let Some(pull) = pull else { continue };
-            let pulled = (found * pull.narrow(0, pairs.start, pairs.len())?)?.sum_all()?;
-            sum = Some(match sum {
-                Some(sum) => (sum + pulled)?,
-                None => pulled,
-            });
-        }
-        Ok(sum.map(|sum| sum.backward()).transpose()?)
+        let of_part = |pull: &Option<Tensor>| pull.as_ref().map(|x| x.narrow(0, pairs.start, pairs.len())).transpose();
+        pull_back(&found, &pulls.iter().map(of_part).collect::<Result<Vec<_>, _>>()?)
     };
     let of_parts: Vec<Option<GradStore>> =
         found.into_par_iter().zip(ranges).with_max_len(1).map(back).collect::<Result<_>>()?;
     let of_parts: Vec<GradStore> = of_parts.into_iter().flatten().collect();
     add_gradients(parameters, &of_parts, &mut gradients)?;
     Ok((loss, gradients))
+}
+
+/// What the gradients of parameters are where those of `found` are `pulls`; `None` where nothing pulls.
+pub(crate) fn pull_back(found: &[Tensor], pulls: &[Option<Tensor>]) -> Result<Option<GradStore>> {
+    let mut sum: Option<Tensor> = None;
+    for (found, pull) in found.iter().zip(pulls) {
+        let Some(pull) = pull else { continue };
+        let pulled = (found * pull)?.sum_all()?;
+        sum = Some(match sum {
+            Some(sum) => (sum + pulled)?,
+            None => pulled,
+        });
+    }
+    Ok(sum.map(|sum| gradients(&sum)).transpose()?)
 }
 
 /// `pairs` in so many stretches that differ in length by one at most.

@@ -22,6 +22,7 @@ mod model;
 pub mod registry;
 #[cfg(test)]
 pub(crate) mod testing;
+mod towers;
 pub mod weights;
 mod zoo;
 
@@ -36,3 +37,4 @@ pub use model::{
     BatchAnswers, BatchBy, BiEncoder, Code, Corpus, Given, Grid, HardNegatives, Input, Loss, Model, Moments, Proposal,
     Text, VideoAnswer, suppress,
 };
+pub use towers::Towers;

@@ -6,7 +6,7 @@ use cuemark_features::resample::Resample;
 use cuemark_tensor::{Pass, Tensor};
 
 use crate::layers::TokenVectors;
-use crate::{Apart, Batch, QueryBatch, Result, VideoBatch};
+use crate::{Apart, Batch, QueryBatch, Result, Towers, VideoBatch};
 
 /// A method that finds the moment a sentence describes.
 pub trait Model: Send + Sync {
@@ -61,6 +61,11 @@ pub trait Model: Send + Sync {
 
     /// The model as one that reads the pairs of a batch apart from each other, if it does; training then spreads them over threads.
     fn apart(&self) -> Option<&dyn Apart> {
+        None
+    }
+
+    /// The model as two networks of which one reads videos and one sentences, if it is; training then runs them side by side.
+    fn towers(&self) -> Option<&dyn Towers> {
         None
     }
 

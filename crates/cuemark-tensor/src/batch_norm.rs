@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use crate::map::numbers;
 use crate::slices::with_numbers;
 use crate::vectorised;
+use crate::zeros::zeros;
 
 /// Rows that are added one after the other before blocks are added to each other.
 const BLOCK_ROWS: usize = 256;
@@ -170,7 +171,7 @@ impl Norm {
             let scale: Vec<f32> = weight.iter().zip(&inverse).map(|(weight, inverse)| weight * inverse).collect();
             let part = |sums: &[f64]| sums.iter().map(|sum| (sum / count) as f32).collect::<Vec<f32>>();
             let (shift, slope) = (part(of_bias), part(of_weight));
-            let mut of_x = vec![0f32; x.len()];
+            let mut of_x = zeros(x.len());
             of_x.par_chunks_mut(BLOCK_ROWS * channels).enumerate().for_each(|(block, to)| {
                 vectorised(
                     #[inline(always)]
@@ -210,7 +211,7 @@ impl CustomOp2 for Norm {
         let (x, (_, channels)) = (numbers(x, layout)?, of.shape().dims2()?);
         let Along { weight, bias, mean, inverse, .. } = self.along(numbers(along, of)?);
         let scale: Vec<f32> = weight.iter().zip(&inverse).map(|(weight, inverse)| weight * inverse).collect();
-        let mut y = vec![0f32; x.len()];
+        let mut y = zeros(x.len());
         y.par_chunks_mut(BLOCK_ROWS * channels).zip(x.par_chunks(BLOCK_ROWS * channels)).enumerate().for_each(
             |(block, (y, x))| {
                 vectorised(

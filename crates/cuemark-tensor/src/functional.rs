@@ -1,8 +1,9 @@
 //! Composed operations with a gradient, where candle's own have none or are not numerically safe.
 
-use candle_core::{D, Result, Tensor};
+use candle_core::{D, DType, Result, Tensor};
 
 use crate::MatrixProduct as _;
+use crate::unit_rows::{LEAST_SQUARE, unit_rows};
 
 pub use candle_nn::ops::{log_softmax, sigmoid};
 
@@ -15,6 +16,9 @@ pub use crate::softmax::softmax;
 /// # Errors
 /// Those of the tensor operations.
 pub fn l2_normalise(x: &Tensor) -> Result<Tensor> {
+    if x.device().is_cpu() && x.dtype() == DType::F32 && x.elem_count() > 0 {
+        return unit_rows(x);
+    }
     l2_normalise_along(x, x.rank() - 1)
 }
 
@@ -24,7 +28,7 @@ pub fn l2_normalise(x: &Tensor) -> Result<Tensor> {
 /// Those of the tensor operations.
 pub fn l2_normalise_along(x: &Tensor, axis: usize) -> Result<Tensor> {
     // The root's gradient is infinite at 0: the square is clamped before the root, not the norm after it.
-    let norm = x.sqr()?.sum_keepdim(axis)?.maximum(1e-24)?.sqrt()?;
+    let norm = x.sqr()?.sum_keepdim(axis)?.maximum(f64::from(LEAST_SQUARE))?.sqrt()?;
     x.broadcast_div(&norm)
 }
 

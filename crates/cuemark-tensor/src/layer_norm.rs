@@ -4,6 +4,7 @@
 use candle_core::{CpuStorage, CustomOp3, D, DType, Layout, Result, Shape, Tensor, bail};
 use rayon::prelude::*;
 
+use crate::gradients::keep;
 use crate::map::numbers;
 use crate::sums::{dot, sum};
 use crate::vectorised;
@@ -100,7 +101,7 @@ impl CustomOp3 for LayerNorm {
         &self,
         x: &Tensor,
         weight: &Tensor,
-        _: &Tensor,
+        bias: &Tensor,
         _: &Tensor,
         gradient: &Tensor,
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
@@ -109,7 +110,7 @@ impl CustomOp3 for LayerNorm {
         let of_x = all.narrow(0, 0, x.elem_count())?.reshape(x.shape())?;
         let of_weight = all.narrow(0, x.elem_count(), width)?;
         let of_bias = all.narrow(0, x.elem_count() + width, width)?;
-        Ok((Some(of_x), Some(of_weight), Some(of_bias)))
+        Ok((Some(of_x), keep(weight, of_weight)?, keep(bias, of_bias)?))
     }
 }
 

@@ -5,9 +5,11 @@
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, D, DType, Layout, Result, Shape, Tensor, bail};
 use rayon::prelude::*;
 
+use crate::gradients::keep;
 use crate::map::numbers;
 use crate::matrix::{Into, Matrix, Threads, product_by_columns, product_into};
 use crate::vectorised;
+use crate::zeros::zeros;
 
 /// Numbers that one task passes over.
 const BLOCK: usize = 1 << 15;
@@ -143,7 +145,7 @@ impl CustomOp3 for Linear {
             }
             y
         } else {
-            let mut y = vec![0f32; rows * count];
+            let mut y = zeros(rows * count);
             product_into(x, turned, &mut y, count, Into::Replace, threads(rows * inputs * count));
             y.par_chunks_mut(BLOCK.div_ceil(count) * count).for_each(|rows| add_to_rows(rows, bias, self.bend));
             y
@@ -185,7 +187,7 @@ impl CustomOp3 for Linear {
         let all = gradient.apply_op2_no_bwd(x, &OfParameters { part: self.part, outputs })?;
         let of_weight = all.narrow(0, 0, outputs * inputs)?.reshape((outputs, inputs))?;
         let of_bias = all.narrow(0, outputs * inputs, outputs)?;
-        Ok((of_x, Some(of_weight), Some(of_bias)))
+        Ok((of_x, keep(weight, of_weight)?, keep(bias, of_bias)?))
     }
 }
 
@@ -240,15 +242,13 @@ impl CustomOp2 for OfInput {
     ) -> Result<(CpuStorage, Shape)> {
         let ((rows, count), (_, inputs)) = (rows_of(layout), weight_layout.shape().dims2()?);
         let weight = &numbers(weight, weight_layout)?[self.part.first * inputs..][..count * inputs];
-        let mut to = vec![0f32; rows * inputs];
-        product_into(
-            Matrix::new(numbers(gradient, layout)?, rows, count, count, 1),
-            Matrix::new(weight, count, inputs, inputs, 1),
-            &mut to,
-            inputs,
-            Into::Replace,
-            threads(rows * inputs * count),
-        );
+        let mut to = zeros(rows * inputs);
+        let gradient = Matrix::new(numbers(gradient, layout)?, rows, count, count, 1);
+        let weight = Matrix::new(weight, count, inputs, inputs, 1);
+        match threads(rows * inputs * count) {
+            Threads::All if rows <= FEW_ROWS => product_by_columns(gradient, weight, &mut to, inputs, Into::Replace),
+            threads => product_into(gradient, weight, &mut to, inputs, Into::Replace, threads),
+        }
         Ok((CpuStorage::F32(to), widened(layout, inputs)))
     }
 
@@ -284,7 +284,7 @@ impl CustomOp2 for OfParameters {
     ) -> Result<(CpuStorage, Shape)> {
         let ((rows, inputs), Part { first, count }) = (rows_of(x_layout), self.part);
         let gradient = numbers(gradient, layout)?;
-        let mut all = vec![0f32; self.outputs * (inputs + 1)];
+        let mut all = zeros(self.outputs * (inputs + 1));
         let (of_weight, of_bias) = all.split_at_mut(self.outputs * inputs);
         product_into(
             Matrix::new(gradient, count, rows, 1, count),

@@ -3,6 +3,7 @@
 use candle_core::{CpuStorage, CustomOp2, CustomOp3, DType, Layout, Result, Shape, Tensor, bail};
 use rayon::prelude::*;
 
+use crate::gradients::keep;
 use crate::map::numbers;
 use crate::sums::dot;
 use crate::vectorised;
@@ -70,7 +71,7 @@ impl CustomOp2 for Prelu {
     ) -> Result<(Option<Tensor>, Option<Tensor>)> {
         let all = x.apply_op3_no_bwd(slope, &gradient.contiguous()?, &PreluGradient)?;
         let of_x = all.narrow(0, 0, x.elem_count())?.reshape(x.shape())?;
-        Ok((Some(of_x), Some(all.narrow(0, x.elem_count(), 1)?.reshape(slope.shape())?)))
+        Ok((Some(of_x), keep(slope, all.narrow(0, x.elem_count(), 1)?.reshape(slope.shape())?)?))
     }
 }
 

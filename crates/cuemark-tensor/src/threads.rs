@@ -70,8 +70,12 @@ pub fn add_gradients(parameters: &[Var], parts: &[GradStore], to: &mut GradStore
     Ok(())
 }
 
-fn add(tensors: &[Tensor]) -> Result<Tensor> {
+/// The sum of tensors of one shape, in their order.
+pub(crate) fn add(tensors: &[Tensor]) -> Result<Tensor> {
     let [first, others @ ..] = tensors else { candle_core::bail!("a sum of nothing") };
+    if others.is_empty() {
+        return Ok(first.clone());
+    }
     if others.iter().any(|other| other.shape() != first.shape()) {
         candle_core::bail!("gradients of one parameter in several shapes");
     }

@@ -7,7 +7,7 @@
 use candle_core::{Result, Tensor};
 use candle_nn::{Init, Module, VarBuilder};
 use cuemark_tensor::functional::gelu;
-use cuemark_tensor::{Heads, Pass, attend};
+use cuemark_tensor::{Heads, Pass, attend, look_up};
 use serde::{Deserialize, Serialize};
 
 use super::{LayerNorm, Linear, linear};
@@ -190,7 +190,7 @@ impl Bert {
         if length > positions {
             candle_core::bail!("a sentence of {length} tokens where the encoder has {positions} positions");
         }
-        let words = self.words.index_select(&tokens.flatten_all()?, 0)?.reshape((sentences, length, dim))?;
+        let words = look_up(&self.words, tokens)?.reshape((sentences, length, dim))?;
         let mut x = words.broadcast_add(&self.places.narrow(0, self.first_position, length)?)?;
         if let Some(types) = &self.types {
             x = x.broadcast_add(&types.narrow(0, 0, 1)?)?;

@@ -2,6 +2,7 @@
 
 use candle_core::{Result, Tensor};
 use candle_nn::{Init, VarBuilder};
+use cuemark_tensor::look_up;
 
 /// A vector for every word of a vocabulary; word 0 is padding and always zero.
 #[derive(Debug, Clone)]
@@ -37,7 +38,7 @@ impl WordTable {
     /// When an id is outside the vocabulary.
     pub fn look_up(&self, ids: &Tensor, mask: &Tensor) -> Result<Tensor> {
         let (queries, words) = ids.dims2()?;
-        let rows = self.vectors.index_select(&ids.flatten_all()?, 0)?;
+        let rows = look_up(&self.vectors, ids)?;
         rows.reshape((queries, words, ()))?.broadcast_mul(&mask.unsqueeze(2)?)
     }
 }

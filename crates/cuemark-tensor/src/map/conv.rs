@@ -7,6 +7,8 @@ use rayon::prelude::*;
 
 use super::plan::LayerPlan;
 use super::product::{PlacedWeights, Sizes, Way, multiply, weight_gradient};
+use crate::gradients::keep;
+use crate::zeros::zeros;
 
 /// Convolves the cells that `plan` names.
 ///
@@ -113,7 +115,7 @@ impl CustomOp3 for MapConv {
         let (x, bias) = (numbers(x, x_layout)?, numbers(bias, bias_layout)?);
         let weights = PlacedWeights::new(numbers(weight, weight_layout)?, Way::Forward, area, width);
         let cells = self.plan.output_count();
-        let mut y = vec![0.0; sizes.batch * cells * sizes.c_out];
+        let mut y = zeros(sizes.batch * cells * sizes.c_out);
         y.par_chunks_exact_mut(sizes.c_out.max(1)).for_each(|row| row.copy_from_slice(bias));
         multiply(&self.plan, sizes, &weights, x, &mut y);
         if self.finish == Finish::ReluAndWeight {
@@ -153,10 +155,12 @@ impl CustomOp3 for MapConv {
             Finish::ReluAndWeight => y.apply_op2_no_bwd(&gradient, &Unfinish { plan: self.plan.clone() })?,
         };
         let part = Part { plan: self.plan.clone(), groups: self.groups };
-        let of_x = x.track_op().then(|| weight.apply_op2_no_bwd(&gradient, &InputGradient(part.clone())));
-        let of_weight = weight.track_op().then(|| x.apply_op2_no_bwd(&gradient, &WeightGradient(part.clone())));
-        let of_bias = bias.track_op().then(|| crate::map::rows::sum_rows(&gradient));
-        Ok((of_x.transpose()?, of_weight.transpose()?, of_bias.transpose()?))
+        let of_x =
+            x.track_op().then(|| weight.apply_op2_no_bwd(&gradient, &InputGradient(part.clone()))).transpose()?;
+        let of_weight =
+            if weight.track_op() { keep(weight, x.apply_op2_no_bwd(&gradient, &WeightGradient(part))?)? } else { None };
+        let of_bias = if bias.track_op() { keep(bias, crate::map::rows::sum_rows(&gradient)?)? } else { None };
+        Ok((of_x, of_weight, of_bias))
     }
 }
 
@@ -180,7 +184,7 @@ impl CustomOp2 for Unfinish {
         let (y, gradient) = (numbers(y, y_layout)?, numbers(gradient, gradient_layout)?);
         let (_, cells, width) = y_layout.shape().dims3()?;
         let weights = self.plan.weights();
-        let mut before = vec![0.0; y.len()];
+        let mut before = zeros(y.len());
         let rows = before.par_chunks_exact_mut(width.max(1)).zip(y.par_chunks_exact(width.max(1)));
         rows.zip(gradient.par_chunks_exact(width.max(1))).enumerate().for_each(|(row, ((before, y), gradient))| {
             let weight = weights[row % cells];
@@ -231,7 +235,7 @@ impl CustomOp2 for InputGradient {
         let sizes = Sizes { batch, c_in: width * groups, c_out, groups: *groups };
         let area = plan.kernel() * plan.kernel();
         let weights = PlacedWeights::new(numbers(weight, weight_layout)?, Way::Backward, area, width);
-        let mut x = vec![0.0; batch * plan.input_count() * sizes.c_in];
+        let mut x = zeros(batch * plan.input_count() * sizes.c_in);
         multiply(plan, sizes, &weights, numbers(gradient, gradient_layout)?, &mut x);
         Ok((CpuStorage::F32(x), Shape::from((batch, plan.input_count(), sizes.c_in))))
     }

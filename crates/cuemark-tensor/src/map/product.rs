@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use super::plan::LayerPlan;
 use crate::matrix::{Into, Matrix, Threads, product_into};
+use crate::zeros::zeros;
 
 /// The most rows that are multiplied at once: three buffers of that many rows of 512 numbers fit the second-level cache.
 const BLOCK_ROWS: usize = 256;
@@ -56,7 +57,7 @@ impl PlacedWeights {
     /// From `[c_out, width, area]`, with `width` the input channels of a group.
     pub(super) fn new(weight: &[f32], way: Way, area: usize, width: usize) -> Self {
         let channel = area * width;
-        let mut values = vec![0.0; weight.len()];
+        let mut values = zeros(weight.len());
         let c_out = weight.len() / channel.max(1);
         let width = match way {
             Way::Forward => {
@@ -170,7 +171,7 @@ pub(super) fn weight_gradient(plan: &LayerPlan, sizes: Sizes, input: &[f32], gra
     let (cells, inputs) = (plan.output_count(), plan.input_count());
     let channels = if groups == 1 && c_out % BLOCK_CHANNELS == 0 { BLOCK_CHANNELS } else { c_out };
     let blocks = c_out / channels;
-    let mut placed = vec![0.0; area * c_out * width];
+    let mut placed = zeros(area * c_out * width);
     let scratch = || Scratch::new(c_in, channels);
     placed.par_chunks_mut((channels * width).max(1)).enumerate().for_each_init(scratch, |scratch, (task, to)| {
         let (place, first) = (task / blocks, task % blocks * channels);
@@ -200,7 +201,7 @@ pub(super) fn weight_gradient(plan: &LayerPlan, sizes: Sizes, input: &[f32], gra
             }
         }
     });
-    let mut weight = vec![0.0; placed.len()];
+    let mut weight = zeros(placed.len());
     let matrix = c_out * width;
     weight.par_chunks_mut(area * 256).enumerate().for_each(|(block, to)| {
         for (n, to) in to.chunks_exact_mut(area).enumerate() {

@@ -21,7 +21,7 @@ use crate::layers::{MatchingEncoder, TwoSpaces, cells_of, cosines, one_video_eac
 use crate::losses::Pairs;
 use crate::{
     Batch, BatchBy, BiEncoder, Corpus, Family, FullSize, Given, Grid, Input, Loss, Model, ModelCard, Proposal,
-    QueryBatch, Result, Supervision, Task, Text, VideoBatch,
+    QueryBatch, Result, Supervision, Task, Text, Towers, VideoBatch,
 };
 
 pub use config::MmnConfig;
@@ -115,14 +115,40 @@ impl Mmn {
     fn losses(&self, part: &Part, pass: &Pass) -> Result<[Tensor; 3]> {
         let moments = self.encoder.moments.forward(&part.visual, pass)?.moments;
         let sentences = self.encoder.sentences.forward(&part.tokens, &part.lengths, pass)?;
-        let ious = self.encoder.moments.map().ious(part.spans, part.visual.device())?;
-        let own_video = one_video_each(&part.video, part.visual.dim(0)?, part.visual.device())?;
-        let logits = cells_of(&self.encoder.overlap_logits(&moments, &sentences)?, &own_video)?;
+        self.compared(&moments, &sentences, &part.video, part.spans)
+    }
+
+    /// The same, of moments and of sentences that were found, with the video and the span of each sentence.
+    fn compared(
+        &self,
+        moments: &TwoSpaces,
+        sentences: &TwoSpaces,
+        video: &[usize],
+        spans: &[NormSpan],
+    ) -> Result<[Tensor; 3]> {
+        let device = moments.matching.device();
+        let ious = self.encoder.moments.map().ious(spans, device)?;
+        let own_video = one_video_each(video, moments.matching.dim(0)?, device)?;
+        let logits = cells_of(&self.encoder.overlap_logits(moments, sentences)?, &own_video)?;
         let cosines = cosines(&sentences.matching, &moments.matching)?;
-        let pairs = Pairs { cosines: &cosines, ious: &ious, video: &part.video, spans: part.spans };
+        let pairs = Pairs { cosines: &cosines, ious: &ious, video, spans };
         let terms = self.config.matching.terms(pairs, None)?;
         let overlap = self.config.targets.loss(&logits, &ious)?;
         Ok([overlap, terms.to_sentences.mean_all()?, terms.to_moments.mean_all()?])
+    }
+
+    /// The mean over the parts of `overlap + weight * (to_sentences + to_moments)`.
+    fn total(&self, losses: &[[Tensor; 3]], pass: &Pass) -> Result<Loss> {
+        let mean = |which: usize| {
+            let of_parts: Vec<&Tensor> = losses.iter().map(|losses| &losses[which]).collect();
+            Tensor::stack(&of_parts, 0)?.mean_all()
+        };
+        let (overlap, to_sentences, to_moments) = (mean(0)?, mean(1)?, mean(2)?);
+        let matching = ((&to_sentences + &to_moments)? * self.config.matching.weight_in(pass))?;
+        Ok(Loss {
+            total: (&overlap + matching)?,
+            parts: vec![("overlap", overlap), ("to_sentences", to_sentences), ("to_moments", to_moments)],
+        })
     }
 
     /// The batch cut into parts of so many videos; parts without a query are left out.
@@ -170,21 +196,11 @@ impl Model for Mmn {
         Input { text: Text::Tokens, batch_by: BatchBy::Videos, ..pairs }
     }
 
-    /// The mean over the parts of `overlap + weight * (to_sentences + to_moments)`.
     fn loss(&self, batch: &Batch, pass: &Pass) -> Result<Loss> {
         let mut spans = Vec::with_capacity(batch.len());
         let parts = self.parts(batch, &mut spans)?;
         let losses = parts.iter().map(|part| self.losses(part, pass)).collect::<Result<Vec<_>>>()?;
-        let mean = |which: usize| {
-            let of_parts: Vec<&Tensor> = losses.iter().map(|losses| &losses[which]).collect();
-            Tensor::stack(&of_parts, 0)?.mean_all()
-        };
-        let (overlap, to_sentences, to_moments) = (mean(0)?, mean(1)?, mean(2)?);
-        let matching = ((&to_sentences + &to_moments)? * self.config.matching.weight_in(pass))?;
-        Ok(Loss {
-            total: (&overlap + matching)?,
-            parts: vec![("overlap", overlap), ("to_sentences", to_sentences), ("to_moments", to_moments)],
-        })
+        self.total(&losses, pass)
     }
 
     fn propose(&self, batch: &Batch) -> Result<Vec<Vec<Proposal>>> {
@@ -207,11 +223,34 @@ impl Model for Mmn {
         self.config.text.factor(parameter, pass)
     }
 
+    /// Parts of a batch each have their own statistics and negatives: such a batch is read part after part.
+    fn towers(&self) -> Option<&dyn Towers> {
+        self.config.part.is_none().then_some(self)
+    }
+
     fn corpus(&self) -> Option<&dyn Corpus> {
         Some(self)
     }
 
     fn bi_encoder(&self) -> Option<&dyn BiEncoder> {
         Some(self)
+    }
+}
+
+impl Towers for Mmn {
+    fn of_videos(&self, batch: &Batch, pass: &Pass) -> Result<Vec<Tensor>> {
+        let TwoSpaces { matching, overlap } = self.moments(&batch.videos, pass)?;
+        Ok(vec![matching, overlap])
+    }
+
+    fn of_sentences(&self, batch: &Batch, pass: &Pass) -> Result<Vec<Tensor>> {
+        let TwoSpaces { matching, overlap } = self.sentences(&batch.queries, pass)?;
+        Ok(vec![matching, overlap])
+    }
+
+    fn compare(&self, videos: &[Tensor], sentences: &[Tensor], batch: &Batch, pass: &Pass) -> Result<Loss> {
+        let spaces = |of: &[Tensor]| TwoSpaces { matching: of[0].clone(), overlap: of[1].clone() };
+        let (video, spans) = (&batch.queries.video, &batch.targets(CARD.name)?.spans);
+        self.total(&[self.compared(&spaces(videos), &spaces(sentences), video, spans)?], pass)
     }
 }
