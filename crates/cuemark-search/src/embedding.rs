@@ -1,5 +1,6 @@
 //! One vector in the search index.
 
+use half::f16;
 use pulp::{Arch, NullaryFnOnce};
 
 /// A vector of length 1, of as many dimensions as its encoder gives: the product of two is their cosine similarity.
@@ -54,13 +55,42 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     Arch::new().dispatch(SixteenSums { a, b })
 }
 
-/// A product, compiled for the processor that it runs on.
-struct SixteenSums<'a> {
-    a: &'a [f32],
-    b: &'a [f32],
+/// The same of halves, each made a full number as it is read: to the last bit what [`dot`] of the widened ones is.
+pub(crate) fn dot_of_halves(a: &[f32], b: &[f16]) -> f32 {
+    Arch::new().dispatch(SixteenSums { a, b })
 }
 
-impl NullaryFnOnce for SixteenSums<'_> {
+/// What is made a full number as it is read.
+trait Number: Copy {
+    fn full(self) -> f32;
+}
+
+impl Number for f32 {
+    #[inline(always)]
+    fn full(self) -> f32 {
+        self
+    }
+}
+
+impl Number for f16 {
+    // By arithmetic that the compiler does for sixteen at once: the half's exponent in the place of the full number's is 112 too small, for
+    // halves below the normal ones too. What is not finite becomes a number beyond 65,504.
+    #[inline(always)]
+    fn full(self) -> f32 {
+        const TO_THE_112TH: f32 = f32::from_bits((127 + 112) << 23);
+        let (magnitude, sign) = (self.to_bits() & 0x7fff, self.to_bits() & 0x8000);
+        let magnitude = f32::from_bits(u32::from(magnitude) << 13) * TO_THE_112TH;
+        f32::from_bits(magnitude.to_bits() | u32::from(sign) << 16)
+    }
+}
+
+/// A product, compiled for the processor that it runs on.
+struct SixteenSums<'a, B> {
+    a: &'a [f32],
+    b: &'a [B],
+}
+
+impl<B: Number> NullaryFnOnce for SixteenSums<'_, B> {
     type Output = f32;
 
     #[inline(always)]
@@ -70,7 +100,7 @@ impl NullaryFnOnce for SixteenSums<'_> {
 }
 
 #[inline(always)]
-fn sixteen_sums(a: &[f32], b: &[f32]) -> f32 {
+fn sixteen_sums<B: Number>(a: &[f32], b: &[B]) -> f32 {
     let len = a.len().min(b.len());
     let (a, b) = (&a[..len], &b[..len]);
     let (whole_a, rest_a) = a.as_chunks::<16>();
@@ -78,10 +108,10 @@ fn sixteen_sums(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0f32; 16];
     for (a, b) in whole_a.iter().zip(whole_b) {
         for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
-            *sum += a * b;
+            *sum += a * b.full();
         }
     }
-    let rest: f32 = rest_a.iter().zip(rest_b).map(|(a, b)| a * b).sum();
+    let rest: f32 = rest_a.iter().zip(rest_b).map(|(a, b)| a * b.full()).sum();
     // Pairwise, so that the result does not hang on how the lanes were kept.
     let mut width = 8;
     while width > 0 {
@@ -106,6 +136,28 @@ mod tests {
             // Small whole numbers, so every order of additions is exact.
             let expected: i64 = (0..len).map(|n| (n as i64 % 7 - 3) * (n as i64 % 5 - 2)).sum();
             assert_eq!(dot(&a, &b), expected as f32, "{len}");
+        }
+    }
+
+    #[test]
+    fn every_finite_half_is_widened_as_the_crate_of_halves_does() {
+        for bits in 0..=u16::MAX {
+            let half = f16::from_bits(bits);
+            if half.is_finite() {
+                assert_eq!(half.full().to_bits(), half.to_f32().to_bits(), "{bits:#x}");
+            } else {
+                assert!(half.full().abs() > 65_504.0, "{bits:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_product_of_halves_is_that_of_the_full_numbers_to_the_last_bit() {
+        for len in [1usize, 16, 40, 256, 259] {
+            let a: Vec<f32> = (0..len).map(|n| (n as f32 * 0.37).sin()).collect();
+            let halves: Vec<f16> = (0..len).map(|n| f16::from_f32((n as f32 * 0.91).cos() / 16.0)).collect();
+            let full: Vec<f32> = halves.iter().map(|half| half.to_f32()).collect();
+            assert_eq!(dot_of_halves(&a, &halves).to_bits(), dot(&a, &full).to_bits(), "{len}");
         }
     }
 

@@ -2,18 +2,18 @@
 
 use rayon::prelude::*;
 
+use super::ahead::fetch;
 use super::following::State;
-use super::graph::Graph;
-use super::snapshot::{Put, Snapshot, widen};
+use super::graph::{Graph, Proposed};
+use super::snapshot::{Put, Snapshot};
 use super::{Hit, Nearest, rank};
-use crate::{Embedding, dot};
+use crate::Embedding;
+use crate::embedding::dot_of_halves;
 
 /// What a cosine cannot exceed, with room for the rounding of halves.
 const LARGEST: f32 = 1.01;
-/// Candidates per wanted moment that are scored again with the log's numbers.
-const RESCORED: usize = 4;
-/// The fewest candidates that are.
-const LEAST_RESCORED: usize = 40;
+/// Candidates whose numbers the processor fetches from the log at once.
+const TOGETHER: usize = 16;
 
 fn hit(snapshot: &Snapshot, put: &Put, row: usize, score: f32) -> Hit {
     let place = row.checked_sub(put.first_row);
@@ -48,11 +48,10 @@ pub(super) fn through_graph(
     expansion: usize,
 ) -> Vec<Hit> {
     let snapshot = &state.snapshot;
-    // Eight bits put the best among the first few; only those are worth a look into the log.
-    let sizes = ((RESCORED * ask.count).max(LEAST_RESCORED), expansion.max(ask.count));
+    let expansion = expansion.max(ask.count);
     let proposed = if state.all_found && ask.filter.is_everywhere() {
         // Whose moment it is need not be looked up for each that a walk meets, which is a fifth of its time.
-        graph.nearest(query.numbers(), sizes, |_| true)
+        graph.nearest(query.numbers(), expansion, |_| true)
     } else {
         let admitted: Vec<bool> =
             snapshot.puts.iter().map(|put| put.is_found() && ask.filter.admits(&put.entry)).collect();
@@ -62,15 +61,31 @@ pub(super) fn through_graph(
                 && (!within
                     || snapshot.put_of(row).is_some_and(|(_, put)| ask.filter.admits_span(snapshot.span(put, row))))
         };
-        graph.nearest(query.numbers(), sizes, admits)
+        graph.nearest(query.numbers(), expansion, admits)
     };
-    let mut buffer = vec![0f32; snapshot.width()];
-    let score = |row: usize| {
-        widen(snapshot.vector(row), &mut buffer);
-        (row, cosine(&buffer, query))
-    };
-    let best = best(proposed.into_iter().map(score).collect(), ask.count);
+    let best = best(scored_again(snapshot, query, &proposed, ask.count), ask.count);
     best.into_iter().filter_map(|(row, score)| Some(hit(snapshot, snapshot.put_of(row)?.1, row, score))).collect()
+}
+
+/// Scores of the log's numbers for those of `proposed`, best first, that may be among the `count` best.
+// Eight bits put the best among the first few, where moments lie apart; where they lie close, among many. So it goes on until nobody who is
+// left can come so far.
+fn scored_again(snapshot: &Snapshot, query: &Embedding, proposed: &[Proposed], count: usize) -> Vec<(usize, f32)> {
+    let mut scored: Vec<(usize, f32)> = Vec::with_capacity(proposed.len());
+    let mut least = f32::NEG_INFINITY;
+    for part in proposed.chunks(TOGETHER) {
+        if part.first().is_some_and(|first| first.at_most < least) {
+            break;
+        }
+        part.iter().for_each(|proposed| fetch(snapshot.vector(proposed.row)));
+        let score = |proposed: &Proposed| (proposed.row, cosine(snapshot.vector(proposed.row), query));
+        scored.extend(part.iter().map(score));
+        scored = best(scored, count);
+        if scored.len() >= count {
+            least = scored.iter().fold(f32::INFINITY, |least, (_, score)| least.min(*score));
+        }
+    }
+    scored
 }
 
 /// The `count` best of numbered scores in no promised order, and all that tie with the last of them.
@@ -87,17 +102,12 @@ fn best(mut scored: Vec<(usize, f32)>, count: usize) -> Vec<(usize, f32)> {
 
 /// The product of every row of `halves` with the query, in order.
 pub(super) fn scores(halves: &[half::f16], width: usize, query: &Embedding) -> Vec<f32> {
-    let mut buffer = vec![0f32; width];
-    let score = |row: &[half::f16]| {
-        widen(row, &mut buffer);
-        cosine(&buffer, query)
-    };
-    halves.chunks_exact(width.max(1)).map(score).collect()
+    halves.chunks_exact(width.max(1)).map(|row| cosine(row, query)).collect()
 }
 
 /// The product of two vectors of length 1; the least there is where the stored one is damaged and gives more than that, so that
 /// it does not push itself into every answer before somebody verifies the log.
-fn cosine(stored: &[f32], query: &Embedding) -> f32 {
-    let product = dot(stored, query.numbers());
+fn cosine(stored: &[half::f16], query: &Embedding) -> f32 {
+    let product = dot_of_halves(query.numbers(), stored);
     if product.abs() <= LARGEST { product } else { -1.0 }
 }

@@ -1,5 +1,6 @@
 //! What keeps the moments and finds the nearest: one trait, chosen by address.
 
+mod ahead;
 mod compact;
 mod create;
 pub mod disk;

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use super::product::{product, widen_into};
 use super::search::{Scored, Scratch, Scratches, descend, walk};
 use super::{BUILD_EXPANSION, GROUND_LINKS, LEVELS, LINKS, NO_LINK, View, eight_bits};
+use crate::engine::ahead::fetch;
 use crate::engine::snapshot::Snapshot;
 
 /// Levels are drawn from this; the same log gives the same levels, so that two graphs of it differ as little as can be.
@@ -211,12 +212,14 @@ impl Builder {
         for here in (0..=level.min(top)).rev() {
             scratch.begin(self.rows.len(), BUILD_EXPANSION);
             if here == 0 {
-                walk(&query, &entries, scratch, |moment| *self.ground(moment), vector, not_itself);
+                let soon =
+                    |moment: u32| fetch(self.ground.get(moment as usize).map(std::slice::from_ref).unwrap_or_default());
+                walk(&query, &entries, scratch, |moment| *self.ground(moment), vector, (soon, |_| ()), not_itself);
             } else {
                 let links = |moment: u32| self.upper(moment, here).map_or_else(Links::default, |links| *links);
-                walk(&query, &entries, scratch, links, vector, not_itself);
+                walk(&query, &entries, scratch, links, vector, (|_| (), |_| ()), not_itself);
             }
-            entries = scratch.take_best(BUILD_EXPANSION);
+            entries = scratch.take_best();
             // `LINKS` on the ground too, where there is room for twice as many: the rest is for those who come later and link back.
             let chosen = self.choose(&entries, LINKS);
             let links = chosen.iter().map(|scored| scored.moment());

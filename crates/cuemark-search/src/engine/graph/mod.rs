@@ -3,7 +3,8 @@
 //! Malkov and Yashunin, "Efficient and robust approximate nearest neighbor search using Hierarchical Navigable Small World
 //! graphs", TPAMI 2020. Differs from the paper: each embedding is held in eight bits a number, which is what makes the graph
 //! small and fast; what it proposes is scored again with the numbers of the log. It is safe Rust over mapped arrays: a file
-//! that was tampered with gives bad answers, never a read outside it. `docs/search.md` says what it was measured against.
+//! that was tampered with gives bad answers, never a read outside it (`ahead.rs` tells the processor what will be read, and
+//! reads nothing). `docs/search.md` says what it was measured against.
 //!
 //! The graph lies in `graph-N.hnsw` beside `graph.json`, which names the file that counts, how much of the log it covers and
 //! its checksum. A graph that does not fit is not used.
@@ -38,6 +39,19 @@ const LEVELS: usize = 12;
 /// Moments whose largest number sets the scale of the eight bits. A larger one elsewhere is clamped, which costs little: what the
 /// graph proposes is scored again.
 const SCALE_SAMPLE: usize = 4096;
+
+/// How far a product of eight-bit numbers may be off, in errors that are usual: farther one time in some hundreds, or where a number was
+/// clamped.
+const ERRORS: f32 = 3.0;
+
+/// What a walk proposes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Proposed {
+    /// The log's number of the moment.
+    pub(crate) row: usize,
+    /// What its product with the query hardly exceeds.
+    pub(crate) at_most: f32,
+}
 
 /// A graph that can be searched. Safe to share between threads.
 pub(crate) struct Graph {
@@ -75,20 +89,19 @@ impl Graph {
         file::write(disk, folder, &builder.finish(), snapshot, scale)
     }
 
-    /// The `count` moments that look nearest by the eight-bit numbers, best first, of a walk that keeps `expansion` (HNSW's `ef`).
-    pub(crate) fn nearest(
-        &self,
-        query: &[f32],
-        (count, expansion): (usize, usize),
-        admits: impl Fn(usize) -> bool,
-    ) -> Vec<usize> {
-        // The query is scaled by itself: only the order of products counts.
+    /// Moments that look nearest by the eight-bit numbers, best first: the `expansion` that a walk keeps (HNSW's `ef`).
+    pub(crate) fn nearest(&self, query: &[f32], expansion: usize, admits: impl Fn(usize) -> bool) -> Vec<Proposed> {
+        // The query is scaled by itself: the walk needs the order of products only.
         let largest = query.iter().fold(0f32, |largest, x| largest.max(x.abs())).max(f32::MIN_POSITIVE);
-        let query: Vec<i16> = query.iter().map(|x| (x * 127.0 / largest).round() as i16).collect();
+        let eight: Vec<i16> = query.iter().map(|x| (x * 127.0 / largest).round() as i16).collect();
         let mut scratch = self.scratches.take();
-        let found = search::nearest(self.map.view(), &query, (count, expansion), &mut scratch, admits);
+        let found = search::nearest(self.map.view(), &eight, expansion, &mut scratch, admits);
         self.scratches.give_back(scratch);
-        found
+        let (one, other) = (largest / 127.0, self.file.scale / 127.0);
+        // A rounded number is off by 1/√12 of a step on the average, and a product of vectors of length 1 by as much, once for each of both.
+        let off = (one * one + other * other).sqrt() / 12f32.sqrt();
+        let proposed = |(row, score)| Proposed { row, at_most: score as f32 * one * other + ERRORS * off };
+        found.into_iter().map(proposed).collect()
     }
 
     /// Bytes of memory that it takes when all of it is in use.

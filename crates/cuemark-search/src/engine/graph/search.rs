@@ -8,6 +8,7 @@ use pulp::{Arch, NullaryFnOnce};
 
 use super::product::product;
 use super::{GROUND_LINKS, NO_LINK, View};
+use crate::engine::ahead::fetch;
 
 /// A moment with its score, ordered by score; among equal scores the smaller number is the better.
 // One integer, the score above the number turned round: the heaps of a walk do little but compare, and this is one comparison.
@@ -35,11 +36,11 @@ impl Scored {
 /// What one search needs and the next can use again.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    /// The last search that met each moment (HNSW's visited set).
-    // Numbers instead of marks: to wipe a mark per moment would cost more than a search, which meets a few thousand of millions. Of
-    // one byte, so that those of a million moments stay in the processor's cache; every 255 searches they are wiped.
-    met: Vec<u8>,
-    search: u8,
+    /// A bit for each moment: whether this search has met it (HNSW's visited set).
+    // An eighth of a byte, so that those of a million moments stay in the cache that is nearest but one.
+    met: Vec<u64>,
+    /// Whom it has met, so that only their bits are wiped: a few thousand of millions.
+    known: Vec<u32>,
     open: BinaryHeap<Scored>,
     best: Best,
 }
@@ -78,36 +79,35 @@ impl Best {
 impl Scratch {
     /// Begins a search among so many moments that keeps the `room` best.
     pub(super) fn begin(&mut self, moments: usize, room: usize) {
-        if self.met.len() < moments {
-            self.met.resize(moments, 0);
+        for moment in self.known.drain(..) {
+            if let Some(word) = self.met.get_mut(moment as usize / 64) {
+                *word = 0;
+            }
         }
-        self.search = self.search.wrapping_add(1);
-        // The numbers begin again, and one of an old search would pass for this one's.
-        if self.search == 0 {
-            self.met.fill(0);
-            self.search = 1;
+        if self.met.len() < moments.div_ceil(64) {
+            self.met.resize(moments.div_ceil(64), 0);
         }
         self.open.clear();
         self.best.begin(room);
     }
 
-    /// Whether this search meets a moment for the first time.
+    /// Whether this search meets a moment for the first time; who is met so is to be put among the known.
     #[inline(always)]
     fn meets(&mut self, moment: u32) -> bool {
-        match self.met.get_mut(moment as usize) {
-            Some(met) => std::mem::replace(met, self.search) != self.search,
+        match self.met.get_mut(moment as usize / 64) {
+            Some(word) => {
+                let bit = 1 << (moment % 64);
+                let before = std::mem::replace(word, *word | bit);
+                before & bit == 0
+            }
             // No link; or one of a damaged file that leads nowhere.
             None => false,
         }
     }
 
-    /// The `count` best, best first; nothing is left.
-    pub(super) fn take_best(&mut self, count: usize) -> Vec<Scored> {
+    /// The best, best first; nothing is left.
+    pub(super) fn take_best(&mut self) -> Vec<Scored> {
         let mut best: Vec<Scored> = self.best.kept.drain().map(|Reverse(scored)| scored).collect();
-        if count > 0 && count < best.len() {
-            best.select_nth_unstable_by(count - 1, |a, b| b.cmp(a));
-        }
-        best.truncate(count);
         best.sort_unstable_by(|a, b| b.cmp(a));
         best
     }
@@ -129,20 +129,20 @@ impl Scratches {
     }
 }
 
-/// The log's numbers of the `count` admitted moments that look nearest, best first, of a walk that keeps `expansion` (HNSW's
-/// `ef`).
+/// The log's numbers of the admitted moments that look nearest, and their products, best first, of a walk that keeps `expansion`
+/// (HNSW's `ef`).
 pub(super) fn nearest(
     view: View,
     query: &[i16],
-    (count, expansion): (usize, usize),
+    expansion: usize,
     scratch: &mut Scratch,
     admits: impl Fn(usize) -> bool,
-) -> Vec<usize> {
+) -> Vec<(usize, i32)> {
     let Some(entry) = view.entry else { return Vec::new() };
     let row = |moment: u32| view.rows.get(moment as usize).map(|row| *row as usize);
     let admits = |moment: u32| row(moment).is_some_and(&admits);
     Arch::new().dispatch(Search { view, entry, query, expansion, scratch, admits });
-    scratch.take_best(count).into_iter().filter_map(|scored| row(scored.moment())).collect()
+    scratch.take_best().into_iter().filter_map(|scored| Some((row(scored.moment())?, scored.score()))).collect()
 }
 
 /// One search, compiled as a whole for the processor that it runs on.
@@ -169,7 +169,13 @@ impl<A: Fn(u32) -> bool> NullaryFnOnce for Search<'_, A> {
             at = descend(query, at, |moment| view.links(moment, level), |moment| view.vector(moment));
         }
         scratch.begin(view.rows.len(), expansion.max(1));
-        walk(query, &[at], scratch, |moment| view.links(moment, 0), |moment| view.vector(moment), admits);
+        let (links, vector) = (|moment| view.links(moment, 0), |moment| view.vector(moment));
+        let soon = |moment| fetch(view.links(moment, 0));
+        let next_is = |moment| {
+            let links = view.links(moment, 0).iter().take_while(|link| **link != NO_LINK);
+            links.for_each(|link| fetch(view.vector(*link)));
+        };
+        walk(query, &[at], scratch, links, vector, (soon, next_is), admits);
     }
 }
 
@@ -184,7 +190,10 @@ pub(super) fn descend<'a, L: AsRef<[u32]>>(
 ) -> Scored {
     loop {
         let mut better = at;
-        for link in links(at.moment()).as_ref().iter().take_while(|link| **link != NO_LINK) {
+        let links = links(at.moment());
+        let links = links.as_ref().iter().take_while(|link| **link != NO_LINK);
+        links.clone().for_each(|link| fetch(vector(*link)));
+        for link in links {
             better = better.max(Scored::new(product(query, vector(*link)), *link));
         }
         if better == at {
@@ -195,7 +204,8 @@ pub(super) fn descend<'a, L: AsRef<[u32]>>(
 }
 
 /// Best first from `entries` over `links`, keeping in `scratch.best` as many of the best that `admits` lets through as there is
-/// room for (the paper's algorithm 2).
+/// room for (the paper's algorithm 2). `soon` is told of everybody whose links may be looked at, `next_is` of the one that most
+/// likely comes next: to fetch what they have ahead.
 #[inline(always)]
 pub(super) fn walk<'a, L: AsRef<[u32]>>(
     query: &[i16],
@@ -203,10 +213,12 @@ pub(super) fn walk<'a, L: AsRef<[u32]>>(
     scratch: &mut Scratch,
     links: impl Fn(u32) -> L,
     vector: impl Fn(u32) -> &'a [i8],
+    (soon, next_is): (impl Fn(u32), impl Fn(u32)),
     admits: impl Fn(u32) -> bool,
 ) {
     for entry in entries {
         if scratch.meets(entry.moment()) {
+            scratch.known.push(entry.moment());
             scratch.open.push(*entry);
             if admits(entry.moment()) {
                 scratch.best.keep(*entry);
@@ -219,9 +231,9 @@ pub(super) fn walk<'a, L: AsRef<[u32]>>(
         if scratch.best.refuses(at) {
             break;
         }
-        // First who is new, then all their products, then what becomes of them. Nothing of the one hangs on the other, so that
-        // the processor fetches the next vectors while it computes; and while a graph is built, the links stand under a lock
-        // that is not held by then.
+        // First who is new, then all their products, then what becomes of them: the processor is told of all their vectors before it
+        // needs the first, for in a large graph none of them lies in its cache; and while a graph is built, the links stand under a
+        // lock that is not held by then.
         let mut count = 0;
         for link in links(at.moment()).as_ref() {
             // Room comes before `meets`, so that what finds none is not taken for met.
@@ -230,6 +242,12 @@ pub(super) fn walk<'a, L: AsRef<[u32]>>(
             count += usize::from(scratch.meets(*link));
         }
         let new = new.get_mut(..count).unwrap_or_default();
+        scratch.known.extend(new.iter().map(|scored| scored.moment()));
+        new.iter().for_each(|scored| fetch(vector(scored.moment())));
+        // Most often who is open and best now is the next.
+        if let Some(next) = scratch.open.peek() {
+            next_is(next.moment());
+        }
         for scored in new.iter_mut() {
             *scored = Scored::new(product(query, vector(scored.moment())), scored.moment());
         }
@@ -238,10 +256,30 @@ pub(super) fn walk<'a, L: AsRef<[u32]>>(
                 continue;
             }
             // Whoever a filter refuses is walked over all the same: the moments it admits may be linked through it alone.
+            soon(scored.moment());
             scratch.open.push(*scored);
             if admits(scored.moment()) {
                 scratch.best.keep(*scored);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_meets_everybody_once_and_the_next_one_again() {
+        let mut scratch = Scratch::default();
+        for _ in 0..3 {
+            scratch.begin(130, 10);
+            for moment in [0, 63, 64, 129] {
+                assert!(scratch.meets(moment), "{moment}");
+                scratch.known.push(moment);
+                assert!(!scratch.meets(moment), "{moment}");
+            }
+            assert!(!scratch.meets(NO_LINK), "nobody is there");
         }
     }
 }
