@@ -9,22 +9,29 @@ use crate::{Ffmpeg, MediaError, OpenedVideo, Result};
 
 /// The most bytes that ffprobe may say about one file.
 const ANSWER: usize = 1 << 20;
+/// All that anybody here wants to know of a file (ffprobe's option `-show_entries`): starting the program takes longer than its answer.
+const ENTRIES: &str = "stream=index,codec_type,codec_name,width,height,avg_frame_rate,start_time,duration:\
+                       stream_tags=rotate,language:stream_side_data=rotation:stream_disposition=attached_pic:\
+                       format=start_time,duration";
 
 impl Ffmpeg {
-    /// What `ffprobe` says of a file's `entries` (its option `-show_entries`), without decoding anything.
+    /// What `ffprobe` says of a file, without decoding anything. It is asked once of a file that is open.
     ///
     /// # Errors
     /// When it is no media file, the answer is not of the expected shape, or `ffprobe` is missing.
-    pub(crate) fn ask<T: DeserializeOwned>(
-        &self,
-        video: &OpenedVideo,
-        entries: &str,
-        progress: &Progress,
-    ) -> Result<Probed<T>> {
+    pub(crate) fn ask<T: DeserializeOwned>(&self, video: &OpenedVideo, progress: &Progress) -> Result<Probed<T>> {
         let fault = |problem: String| MediaError::video(video.path(), problem);
+        let answer = match video.told() {
+            Some(answer) => answer,
+            None => video.tell(self.answer(video, progress)?),
+        };
+        serde_json::from_slice(answer).map_err(|error| fault(format!("what `ffprobe` says of it: {error}")))
+    }
+
+    fn answer(&self, video: &OpenedVideo, progress: &Progress) -> Result<Vec<u8>> {
         let mut running = self.start(&Call {
             program: Program::Ffprobe,
-            before: ["-v", "level+error", "-of", "json", "-show_entries", entries].map(str::to_owned).into(),
+            before: ["-v", "level+error", "-of", "json", "-show_entries", ENTRIES].map(str::to_owned).into(),
             input: Input::Video(video),
             after: Vec::new(),
             limits: Limits::brief(30),
@@ -32,9 +39,10 @@ impl Ffmpeg {
         let answer = running.collect(ANSWER, progress)?;
         let (status, complaints) = running.end(progress)?;
         if !status.success() {
-            return Err(fault(complaints.first.unwrap_or_else(|| format!("`ffprobe` ended with {status}"))));
+            let problem = complaints.first.unwrap_or_else(|| format!("`ffprobe` ended with {status}"));
+            return Err(MediaError::video(video.path(), problem));
         }
-        serde_json::from_slice(&answer).map_err(|error| fault(format!("what `ffprobe` says of it: {error}")))
+        Ok(answer)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::process::Stdio;
+use std::sync::OnceLock;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -40,6 +41,8 @@ pub struct OpenedVideo {
     path: Utf8PathBuf,
     file: File,
     stamp: Stamp,
+    /// What ffprobe has said of it.
+    told: OnceLock<Vec<u8>>,
 }
 
 impl OpenedVideo {
@@ -70,7 +73,7 @@ impl OpenedVideo {
             _ if data.is_dir() => "is a folder",
             _ if !data.is_file() => "is no regular file",
             0 => "is empty: 0 bytes",
-            _ => return Ok(Self { path: path.to_owned(), stamp: Stamp::from(&data), file }),
+            _ => return Ok(Self { path: path.to_owned(), stamp: Stamp::from(&data), file, told: OnceLock::new() }),
         };
         Err(MediaError::video(path, problem))
     }
@@ -83,6 +86,15 @@ impl OpenedVideo {
     /// What it was like when it was opened.
     pub fn stamp(&self) -> Stamp {
         self.stamp
+    }
+
+    pub(crate) fn told(&self) -> Option<&[u8]> {
+        self.told.get().map(Vec::as_slice)
+    }
+
+    /// Keeps what was said of it; what was kept before stays.
+    pub(crate) fn tell(&self, answer: Vec<u8>) -> &[u8] {
+        self.told.get_or_init(|| answer)
     }
 
     /// Refuses a file that has grown, shrunk or been written since it was opened.

@@ -29,9 +29,7 @@ impl Ffmpeg {
     /// # Errors
     /// When it is no media file, has no pictures (a cover image is none), or `ffprobe` is missing.
     pub fn probe(&self, video: &OpenedVideo, progress: &Progress) -> Result<VideoInfo> {
-        let entries = "stream=index,codec_type,codec_name,width,height,avg_frame_rate,duration:stream_tags=rotate:\
-                       stream_side_data=rotation:stream_disposition=attached_pic:format=duration";
-        let answer = self.ask::<Stream>(video, entries, progress)?;
+        let answer = self.ask::<Stream>(video, progress)?;
         answer.video().map_err(|problem| MediaError::video(video.path(), problem))
     }
 }

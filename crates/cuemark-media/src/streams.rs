@@ -49,9 +49,7 @@ impl Ffmpeg {
     /// # Errors
     /// When it is no media file, or `ffprobe` is missing.
     pub fn streams(&self, video: &OpenedVideo, progress: &Progress) -> Result<Streams> {
-        let entries = "stream=index,codec_type,codec_name,start_time,duration:stream_tags=language:\
-                       stream_disposition=attached_pic:format=start_time,duration";
-        Ok(self.ask::<Stream>(video, entries, progress)?.streams())
+        Ok(self.ask::<Stream>(video, progress)?.streams())
     }
 
     /// The lines of one of its subtitles as a SubRip file.

@@ -124,10 +124,10 @@ impl Index {
         let tags = tags(options, earlier);
         // What is not here for one film is not here for any.
         self.encoder().prepare().map_err(OfOne::Index)?;
-        let readings = self.readings(path);
         // Each track leaves a core idle now and then, so they are read side by side; progress is told of the pictures, which take longest.
+        // To find out what there is to read takes a while as well.
         let (read, seen) = std::thread::scope(|scope| {
-            let reading = scope.spawn(|| read_lines(&readings, path, progress));
+            let reading = scope.spawn(|| read_lines(&self.readings(path), path, progress));
             let seen = self.encoder().video(&id, Some(path), progress);
             (joined(reading), seen)
         });

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use camino::Utf8PathBuf;
 use cuemark_media::Stamp;
 
-use crate::{Calibration, EngineUrl, Index, Manifest, Result, engine, manifest};
+use crate::{Calibration, EngineUrl, Index, Manifest, Result, answer, engine, manifest};
 
 /// The curve of an index that is open: read again when the manifest's file is another.
 #[derive(Debug)]
@@ -47,7 +47,8 @@ impl Index {
     /// # Errors
     /// Those of the encoder and the engine.
     pub fn surprise(&self, sentence: &str, score: f32) -> Result<f64> {
-        Ok(self.background()?.spread(&self.sentence(sentence)?).surprise(score))
+        let (background, query) = (self.background()?, self.sentence(sentence)?);
+        Ok(answer::spread(&background, &self.calibration(), &query).surprise(score))
     }
 
     /// Writes another curve into the manifest of the index at `url`, whole or not at all. Indexes that are open

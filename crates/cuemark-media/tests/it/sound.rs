@@ -41,6 +41,21 @@ fn sound_is_one_channel_of_16_000_samples_a_second() {
 }
 
 #[test]
+fn ffprobe_is_asked_once_of_a_film_that_is_open() {
+    let (_guard, root) = folder();
+    let path = root.join("film.mp4");
+    make_film(&path, 1);
+    let (film, progress) = (OpenedVideo::open(&path).unwrap(), Progress::new());
+    let nobody = Ffmpeg::in_folder(root.join("nothing here"));
+    assert!(nobody.probe(&film, &progress).is_err(), "there is no program to ask, and what failed is not kept");
+    let info = Ffmpeg::on_path().probe(&film, &progress).unwrap();
+    assert_eq!(nobody.probe(&film, &progress).unwrap(), info);
+    assert_eq!(nobody.streams(&film, &progress).unwrap(), Default::default());
+    let again = OpenedVideo::open(&path).unwrap();
+    assert!(nobody.probe(&again, &progress).is_err(), "who opens it anew looks anew");
+}
+
+#[test]
 fn sound_that_begins_late_is_heard_late() {
     let (_guard, root) = folder();
     make_film(&root.join("pictures.mp4"), 4);

@@ -1,5 +1,8 @@
 //! What a question scores against moments that have nothing to do with it.
 
+use std::sync::OnceLock;
+
+use super::common::Common;
 use crate::Embedding;
 
 /// A best name that stands less above what is usual tells nothing apart.
@@ -7,7 +10,11 @@ const LEAST_HEIGHT: f64 = 0.05;
 
 /// A sample of an index's moments.
 #[derive(Debug, Default)]
-pub(crate) struct Background(Vec<Embedding>);
+pub(crate) struct Background {
+    moments: Vec<Embedding>,
+    /// What they have in common, sought when it is first asked for.
+    common: OnceLock<Option<Box<Common>>>,
+}
 
 /// How a question's scores are spread over a background.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,12 +29,17 @@ impl Background {
     pub(crate) const SIZE: usize = 2000;
 
     pub(crate) fn new(moments: Vec<Embedding>) -> Self {
-        Self(moments)
+        Self { moments, common: OnceLock::new() }
+    }
+
+    /// What its moments have in common; `None` where they lean nowhere.
+    pub(super) fn common(&self) -> Option<&Common> {
+        self.common.get_or_init(|| Common::of(&self.moments).map(Box::new)).as_deref()
     }
 
     /// How the scores of `query` are spread.
     pub(crate) fn spread(&self, query: &Embedding) -> Spread {
-        let scores: Vec<f64> = self.0.iter().map(|moment| f64::from(moment.cosine(query))).collect();
+        let scores: Vec<f64> = self.moments.iter().map(|moment| f64::from(moment.cosine(query))).collect();
         let count = scores.len().max(1) as f64;
         let mean = scores.iter().sum::<f64>() / count;
         let variance = scores.iter().map(|score| (score - mean).powi(2)).sum::<f64>() / count;

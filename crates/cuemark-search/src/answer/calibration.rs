@@ -41,6 +41,9 @@ pub struct Calibration {
     /// Whether the cut is a share of heights above what a question scores on anything in the index, not of scores as they are.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub above_usual: bool,
+    /// Whether questions, moments and names are compared without what all names have in common.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_common: bool,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde hands out references
@@ -61,6 +64,7 @@ impl Default for Calibration {
             highest: Some(5.0),
             cut: None,
             above_usual: false,
+            without_common: false,
         }
     }
 }
@@ -152,6 +156,7 @@ pub fn fit_calibration(judged: &[(f64, bool)]) -> Option<Calibration> {
         highest: judged.iter().map(|(z, _)| *z).reduce(f64::max),
         cut: None,
         above_usual: false,
+        without_common: false,
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! 1. The sentence becomes an embedding, moved away from what is not wanted.
 //! 2. The engine proposes candidates.
-//! 3. Every moment of the best videos is scored: their full maps.
+//! 3. Every moment of the best videos is scored: their full maps, without what everything has in common where the curve says so.
 //! 4. Where the encoder says when a longer window is as good, windows are joined into stretches.
 //! 5. Overlapping answers of one video are merged: non-maximum suppression at the question's threshold, and of those that
 //!    differ by a clip the best one.
@@ -12,6 +12,7 @@
 
 mod background;
 mod calibration;
+mod common;
 mod explain;
 mod fuse;
 mod logistic;
@@ -27,12 +28,15 @@ mod tracks;
 mod unseen;
 mod usual;
 
+use std::sync::Arc;
+
 use cuemark_core::{Span, VideoId};
 use rustc_hash::FxHashMap;
 
 pub(crate) use background::{Background, Spread};
 pub use calibration::{Calibration, fit_calibration};
 pub(crate) use calibration::{JudgedAnswer, fit_with_scores};
+pub(crate) use common::spread;
 pub use explain::{MatchedConcept, MatchedWord};
 pub use fuse::Because;
 pub(crate) use meant::{Counted, Meant};
@@ -235,6 +239,7 @@ struct Asked<'a> {
     question: &'a Question,
     wanted: Embedding,
     unwanted: Vec<Embedding>,
+    background: Arc<Background>,
     spread: Spread,
     /// What a cut holds heights above.
     floor: f64,
@@ -267,11 +272,12 @@ impl<'a> Asked<'a> {
                 return Err(SearchError::UnknownVideo { video: video.clone() });
             }
         }
-        let spread = index.background()?.spread(&wanted);
+        let background = index.background()?;
+        let spread = spread(&background, curve, &wanted);
         let floor = if curve.above_usual { index.usual()?.score(&wanted, &spread) } else { 0.0 };
         let by_chance = by_chance(index, question)?;
         let curve = curve.among(searched(index, question, curve)?);
-        Ok(Self { index, question, wanted, unwanted, spread, floor, by_chance, curve })
+        Ok(Self { index, question, wanted, unwanted, background, spread, floor, by_chance, curve })
     }
 
     /// How an answer of that score stands: what a cut is held against.
@@ -305,10 +311,11 @@ impl<'a> Asked<'a> {
 
     /// Every admitted moment of one video with its final score.
     fn inside(&self, video: &VideoId) -> Result<Vec<Hit>> {
-        let engine = self.index.engine();
-        let Some(mut scored) = engine.scores(video, &self.wanted)? else { return Ok(Vec::new()) };
+        let common = common::taken_out(&self.background, &self.curve);
+        let scores = |to: &Embedding| self.index.scores_without(common, video, to);
+        let Some(mut scored) = scores(&self.wanted)? else { return Ok(Vec::new()) };
         for not in &self.unwanted {
-            let against = engine.scores(video, not)?.unwrap_or_default();
+            let against = scores(not)?.unwrap_or_default();
             for ((_, score), (_, against)) in scored.iter_mut().zip(against) {
                 *score -= NEGATIVE_WEIGHT * against.max(0.0);
             }

@@ -79,7 +79,8 @@ impl CalibrateIndex {
             )));
         };
         let before = index.calibration();
-        let after = Calibration { cut: fit_cut(&standings).or(before.cut), above_usual: before.above_usual, ..after };
+        let Calibration { above_usual, without_common, .. } = before;
+        let after = Calibration { cut: fit_cut(&standings).or(before.cut), above_usual, without_common, ..after };
         Index::recalibrate(&self.place.url()?, after)?;
         Ok(CalibratedIndex { questions: truths.len(), right, wrong, before, after })
     }

@@ -1,11 +1,11 @@
 //! Where an index reads what is said and written in films.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use camino::Utf8Path;
 use cuemark_core::{Line, Progress, Track};
 use cuemark_encoders::weights::{self, Cache};
-use cuemark_media::{Ffmpeg, OpenedVideo, Stamp};
+use cuemark_media::{Ffmpeg, MediaError, OpenedVideo, Stamp};
 use cuemark_ocr::Reader;
 use cuemark_search::encoder::JointEncoder;
 use cuemark_search::{Lines, LinesError};
@@ -38,20 +38,32 @@ pub(super) fn is_pulled(name: &str) -> bool {
 struct Said {
     listens: bool,
     speech: OnceLock<Speech>,
+    /// The film that was looked at last: it is read next, and need not be looked at again.
+    looked_at: Mutex<Option<OpenedVideo>>,
 }
 
 impl Said {
     fn heard() -> Self {
-        Self { listens: true, speech: OnceLock::new() }
+        Self { listens: true, speech: OnceLock::new(), looked_at: Mutex::new(None) }
     }
 
     /// Subtitles and nothing else.
     fn only_read() -> Self {
-        Self { listens: false, speech: OnceLock::new() }
+        Self { listens: false, speech: OnceLock::new(), looked_at: Mutex::new(None) }
     }
 
     fn can_listen(&self) -> bool {
         self.listens && is_pulled(HEARING)
+    }
+
+    /// A film as it was looked at, unless it is another by now.
+    fn opened(&self, film: &Utf8Path) -> Result<OpenedVideo, MediaError> {
+        let looked_at = self.looked_at.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let stamp = Stamp::of(film)?;
+        match looked_at.filter(|opened| opened.path() == film && opened.stamp() == stamp) {
+            Some(opened) => Ok(opened),
+            None => OpenedVideo::open(film),
+        }
     }
 
     fn speech(&self) -> Result<&Speech, LinesError> {
@@ -77,6 +89,7 @@ impl Lines for Said {
         }
         let opened = OpenedVideo::open(film).ok()?;
         let streams = Ffmpeg::on_path().streams(&opened, &Progress::new()).ok()?;
+        *self.looked_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
         if !streams.subtitles.is_empty() {
             return Some("subtitles in the film".to_owned());
         }
@@ -84,7 +97,7 @@ impl Lines for Said {
     }
 
     fn of(&self, film: &Utf8Path, progress: &Progress) -> Result<Vec<Line>, LinesError> {
-        let (opened, ffmpeg) = (OpenedVideo::open(film)?, Ffmpeg::on_path());
+        let (opened, ffmpeg) = (self.opened(film)?, Ffmpeg::on_path());
         if let Some((lines, _)) = subtitles_of(&opened, &ffmpeg, progress)? {
             return Ok(lines);
         }
@@ -150,5 +163,24 @@ mod tests {
             write(name);
             assert!(Said::only_read().source(&film).unwrap().starts_with(name), "{name}");
         }
+    }
+
+    #[test]
+    fn a_film_that_was_looked_at_is_read_as_it_was_unless_it_has_changed() {
+        let guard = tempfile::tempdir().unwrap();
+        let film = Utf8PathBuf::from_path_buf(guard.path().join("a film.mp4")).unwrap();
+        std::fs::write(&film, "pictures").unwrap();
+        let said = Said::only_read();
+        let look = || *said.looked_at.lock().unwrap() = Some(OpenedVideo::open(&film).unwrap());
+        look();
+        std::fs::rename(&film, film.with_extension("old")).unwrap();
+        assert!(said.opened(&film).is_err(), "it is gone");
+        std::fs::rename(film.with_extension("old"), &film).unwrap();
+        look();
+        assert_eq!(said.opened(&film).unwrap().stamp().bytes, 8);
+        assert!(said.looked_at.lock().unwrap().is_none(), "it is held no longer than until it is read");
+        look();
+        std::fs::write(&film, "other pictures").unwrap();
+        assert_eq!(said.opened(&film).unwrap().stamp().bytes, 14);
     }
 }
