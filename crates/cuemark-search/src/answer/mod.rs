@@ -146,7 +146,7 @@ impl Index {
                     hit.score = hit.score.midpoint(*video_score);
                 }
             }
-            hits.extend(asked.joined(found));
+            hits.extend(asked.joined(video, found)?);
         }
         rank(&mut hits, usize::MAX);
         let spans: Vec<(&VideoId, Span)> = hits.iter().map(|hit| (&hit.video, hit.span)).collect();
@@ -331,14 +331,20 @@ impl<'a> Asked<'a> {
     }
 
     /// One answer per stretch of a video, where the encoder says when a longer window is as good; `nms` of 1 joins nothing.
-    fn joined(&self, mut windows: Vec<Hit>) -> Vec<Hit> {
-        match self.index.encoder().keeps_when_joined() {
-            Some(keeps) if self.question.nms < 1.0 => {
-                rank(&mut windows, usize::MAX);
-                stretch::stretches(&windows, AsGood { floor: self.spread.mean(), keeps }, self.question.limit)
-            }
-            _ => windows,
-        }
+    ///
+    /// Windows are compared by all that they score: what they have in common with everything is what a longer window keeps.
+    fn joined(&self, video: &VideoId, mut windows: Vec<Hit>) -> Result<Vec<Hit>> {
+        let Some(keeps) = self.index.encoder().keeps_when_joined().filter(|_| self.question.nms < 1.0) else {
+            return Ok(windows);
+        };
+        rank(&mut windows, usize::MAX);
+        let plain = match common::taken_out(&self.background, &self.curve) {
+            Some(_) => self.index.engine().scores(video, &self.wanted)?.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let as_it_is = |hit: &Hit| hit.place.and_then(|place| plain.get(place)).map_or(hit.score, |(_, score)| *score);
+        let rule = AsGood { floor: self.background.spread(&self.wanted).mean(), keeps };
+        Ok(stretch::stretches(&windows, as_it_is, rule, self.question.limit))
     }
 
     fn probability(&self, score: f32) -> f64 {

@@ -23,8 +23,8 @@ const SAME: f64 = 1e-3;
 /// The stretches of one video, best first, at most `most`; no two of them overlap.
 ///
 /// `ranked` are the windows of one video, best first. The best one is grown to the longest window that covers it and is
-/// [`AsGood`]; its score stays that of the best. Then comes the best window that touches none so far, and so on.
-pub(crate) fn stretches(ranked: &[Hit], rule: AsGood, most: usize) -> Vec<Hit> {
+/// [`AsGood`] by what it scores `as_it_is`; its score stays that of the best. Then comes the best window that touches none so far, and so on.
+pub(crate) fn stretches(ranked: &[Hit], as_it_is: impl Fn(&Hit) -> f32, rule: AsGood, most: usize) -> Vec<Hit> {
     let mut found: Vec<Hit> = Vec::new();
     for seed in ranked {
         if found.len() >= most {
@@ -34,12 +34,12 @@ pub(crate) fn stretches(ranked: &[Hit], rule: AsGood, most: usize) -> Vec<Hit> {
         if !is_free(seed.span) {
             continue;
         }
-        let height = f64::from(seed.score) - rule.floor;
+        let height = f64::from(as_it_is(seed)) - rule.floor;
         let least = rule.floor + rule.keeps * height;
         let covers = |span: Span| span.start() <= seed.span.start() + SAME && span.end() >= seed.span.end() - SAME;
         let joined = ranked
             .iter()
-            .filter(|hit| height > 0.0 && f64::from(hit.score) >= least && covers(hit.span) && is_free(hit.span))
+            .filter(|hit| height > 0.0 && f64::from(as_it_is(hit)) >= least && covers(hit.span) && is_free(hit.span))
             .max_by(|a, b| a.span.len().total_cmp(&b.span.len()).then(a.score.total_cmp(&b.score)))
             .unwrap_or(seed);
         found.push(Hit { score: seed.score, ..joined.clone() });
@@ -68,7 +68,7 @@ mod tests {
 
     fn found(clips: &[f32], keeps: f64, most: usize) -> Vec<(f64, f64)> {
         let all = windows(clips);
-        let stretches = stretches(&all, AsGood { floor: 0.1, keeps }, most);
+        let stretches = stretches(&all, |hit| hit.score, AsGood { floor: 0.1, keeps }, most);
         stretches.iter().map(|hit| (hit.span.start(), hit.span.end())).collect()
     }
 
@@ -88,16 +88,25 @@ mod tests {
         let clips = [0.6, 0.5, 0.55, 0.1, 0.1, 0.1, 0.4, 0.45];
         assert_eq!(found(&clips, 0.75, 2), [(0.0, 3.0), (6.0, 8.0)]);
         let all = windows(&clips);
-        let best = stretches(&all, AsGood { floor: 0.1, keeps: 0.75 }, 1);
+        let best = stretches(&all, |hit| hit.score, AsGood { floor: 0.1, keeps: 0.75 }, 1);
         assert_eq!(best[0].score, 0.6);
         assert_eq!(all.iter().find(|hit| hit.place == best[0].place).unwrap().span, best[0].span, "its own place");
+    }
+
+    #[test]
+    fn windows_are_ranked_by_their_score_and_grow_by_what_they_score_as_they_are() {
+        let all = windows(&[0.9, 0.5]);
+        let rule = AsGood { floor: 0.1, keeps: 0.9 };
+        let spans = |found: Vec<Hit>| found.iter().map(|hit| (hit.span.start(), hit.span.end())).collect::<Vec<_>>();
+        assert_eq!(spans(stretches(&all, |hit| hit.score, rule, 1)), [(0.0, 1.0)]);
+        assert_eq!(spans(stretches(&all, |hit| 0.9 + hit.score / 10.0, rule, 1)), [(0.0, 2.0)]);
     }
 
     #[test]
     fn what_says_nothing_is_not_joined_and_nothing_has_no_stretches() {
         let found = found(&[0.05, 0.06, 0.05], 0.75, 1);
         assert_eq!(found, [(1.0, 2.0)], "below the floor nothing is as good");
-        assert!(stretches(&[], AsGood { floor: 0.0, keeps: 0.5 }, 3).is_empty());
-        assert!(stretches(&windows(&[0.5]), AsGood { floor: 0.0, keeps: 0.5 }, 0).is_empty());
+        assert!(stretches(&[], |hit| hit.score, AsGood { floor: 0.0, keeps: 0.5 }, 3).is_empty());
+        assert!(stretches(&windows(&[0.5]), |hit| hit.score, AsGood { floor: 0.0, keeps: 0.5 }, 0).is_empty());
     }
 }
