@@ -131,7 +131,7 @@ mod tests {
             }
         }
         assert!(found.among(250_000).by_score > found.among(8_000).by_score + 1.0, "sharper among many");
-        assert!(found.among(250_000).probability(3.0, 0.5) < found.among(8_000).probability(3.0, 0.5) - 0.1);
+        assert!(found.among(250_000).probability(6.0, 0.9) < found.among(8_000).probability(6.0, 0.9) - 0.1);
         assert_eq!(found.among(9), found.among(9).among(400), "a size is counted once");
         assert_eq!(fit_at_sizes(&[]), None);
     }

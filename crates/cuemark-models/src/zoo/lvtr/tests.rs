@@ -112,5 +112,6 @@ fn who_looks_everywhere_loses_the_logarithm_of_the_clips_and_who_looks_at_the_mo
 fn one_batch_can_be_learnt_by_heart() {
     let batch = TOY.batch(1);
     let build = |vb: VarBuilder| Lvtr::new(&config(Label::CosFixed, Score::Matched), &TOY.given(), vb);
-    assert_learnt_by_heart(build, &batch, 150, 5e-3, 0.3);
+    // It falls by jumps, as proposals change their sentences: some 0.3 after 150 steps, more or less by how sums are rounded, 0.20 after 200.
+    assert_learnt_by_heart(build, &batch, 200, 5e-3, 0.3);
 }
