@@ -8,7 +8,9 @@ use cuemark_features::{Recipe, RowTime};
 use cuemark_tensor::{Device, Params, Precision, Tensor, set_precision};
 use sha2::{Digest as _, Sha256};
 
-use super::{AnyNetwork, ClipEncoder, Clips, ENCODERS, EncoderCard, Looks, Pool, Sampling, WorldEyes};
+use super::{
+    AnyNetwork, ClipEncoder, Clips, ENCODERS, EncoderCard, Looks, PICTURES_AT_ONCE, Pool, Sampling, WorldEyes,
+};
 use crate::concepts::Concepts;
 use crate::weights::{self, Cache, WeightsFolder};
 use crate::{EncodeError, Result};
@@ -153,9 +155,7 @@ impl NetworkEncoder {
             }
         }
     }
-}
 
-impl NetworkEncoder {
     /// Rows of all clips, part after part, on a GPU: while it looks at one part, the bytes of the next travel.
     // Each thread has a stream of its own there, so what one copies does not wait for what another computes. Rows are read when all
     // is on its way: reading waits.
@@ -201,7 +201,7 @@ impl ClipEncoder for NetworkEncoder {
 
     fn pictures_at_once(&self) -> usize {
         // Two parts: while the network looks at one, the other travels.
-        if self.device.is_cpu() { 64 } else { 2 * CLIPS_ON_GPU }
+        if self.device.is_cpu() { PICTURES_AT_ONCE } else { 2 * CLIPS_ON_GPU }
     }
 
     fn encode(&self, clips: &Clips) -> Result<Vec<Vec<f32>>> {

@@ -38,6 +38,9 @@ use cuemark_tensor::Tensor;
 
 use crate::Result;
 
+/// Pictures that an encoder is given in one call where it does not say otherwise.
+const PICTURES_AT_ONCE: usize = 64;
+
 /// Turns clips of a video into rows of one width.
 pub trait ClipEncoder: Send + Sync {
     /// What it is called in recipes and `--encoder`.
@@ -54,7 +57,7 @@ pub trait ClipEncoder: Send + Sync {
 
     /// So many pictures are best given to it in one call: enough to keep what it runs on busy. Default: 64
     fn pictures_at_once(&self) -> usize {
-        64
+        PICTURES_AT_ONCE
     }
 
     /// One row per clip, in the given order. A clip's row does not depend on what else is in the call.
