@@ -111,10 +111,9 @@ def targets(spans, clips):
     return ((iou - MIN_IOU) / (MAX_IOU - MIN_IOU)).clamp(0, 1)
 
 
-def main():
-    clips, counts, kernel, layers, batch, steps, device, threads, path = sys.argv[1:]
-    clips, kernel, layers, steps = int(clips), int(kernel), int(layers), int(steps)
-    prepare(int(threads))
+def measure(clips, counts, kernel, layers, batch, steps, device, threads, path):
+    clips, kernel, layers = int(clips), int(kernel), int(layers)
+    prepare(threads)
     device = torch.device(device)
     tensors = read_safetensors(path)
     inputs = {name[3:]: tensors.pop(name).to(device) for name in list(tensors) if name.startswith("in.")}
@@ -143,4 +142,5 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    *words, steps, device, threads, path = sys.argv[1:]
+    measure(*words, int(steps), device, int(threads), path)

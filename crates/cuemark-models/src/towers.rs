@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
     use crate::testing::TOY;
-    use crate::{Model, ModelError, registry};
+    use crate::{Model, ModelError, Sharing, registry};
 
     const SETTINGS: &str = "network = { map = { pre_clips = 8, clips = 8, counts = [7] }, hidden = 16, joint = 12, kernel = 3,\n\
                             layers = 2, text = { dim = 8, layers = 1, heads = 2, ffn = 16, positions = 8, dropout = DROPOUT } }\n\
@@ -125,6 +125,12 @@ mod tests {
             let most = wanted.iter().flatten().fold(1e-3f32, |most, x| most.max(x.abs()));
             assert!(ours.iter().flatten().zip(wanted.iter().flatten()).all(|(a, b)| (a - b).abs() < 1e-4 * most));
         }
+    }
+
+    #[test]
+    fn a_step_of_both_has_work_for_more_threads_than_one_that_is_read_whole() {
+        let (model, parameters, batch) = example("0.0");
+        assert_eq!(Sharing::of(model.as_ref(), batch.len(), &parameters), Sharing { parts: 1, threads: 12 });
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor};
 use candle_nn::{Module, VarBuilder};
-use cuemark_tensor::{Bend, MatrixProduct as _, Part};
+use cuemark_tensor::{Bend, Part};
 
 use super::uniform;
 
@@ -40,23 +40,19 @@ impl Linear {
     /// # Errors
     /// Those of the tensor operations.
     pub fn forward_relu(&self, x: &Tensor) -> Result<Tensor> {
-        match &self.bias {
-            Some(bias) => cuemark_tensor::linear(x, &self.weight, bias, self.whole()?, Bend::Relu),
-            None => self.forward(x)?.relu(),
-        }
+        self.bent(x, Bend::Relu)
     }
 
-    fn whole(&self) -> Result<Part> {
-        Ok(Part { first: 0, count: self.weight.dim(0)? })
+    /// As one operation, with zeros where there are no biases: composed of candle's own it goes back through copies of its gradient.
+    fn bent(&self, x: &Tensor, bend: Bend) -> Result<Tensor> {
+        let whole = Part { first: 0, count: self.weight.dim(0)? };
+        cuemark_tensor::linear(x, &self.weight, &self.bias_or_zeros()?, whole, bend)
     }
 }
 
 impl Module for Linear {
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        match &self.bias {
-            Some(bias) => cuemark_tensor::linear(x, &self.weight, bias, self.whole()?, Bend::None),
-            None => x.times(&self.weight.t()?),
-        }
+        self.bent(x, Bend::None)
     }
 }
 

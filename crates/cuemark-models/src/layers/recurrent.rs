@@ -1,12 +1,11 @@
 //! LSTM and GRU stacks, one or both directions, with PyTorch's names and gate order.
 
 use candle_core::{D, Result, Tensor};
-use candle_nn::VarBuilder;
-use cuemark_tensor::MatrixProduct as _;
+use candle_nn::{Module as _, VarBuilder};
 use cuemark_tensor::Pass;
 use cuemark_tensor::recurrent::{Cell, Reading, StateWeights, recur};
 
-use super::{real_steps, uniform};
+use super::{Linear, real_steps, uniform};
 
 /// A stack of recurrent layers over `[batch, steps, width]`.
 #[derive(Debug, Clone)]
@@ -26,16 +25,10 @@ pub enum Ways {
 #[derive(Debug, Clone)]
 struct Direction {
     cell: Cell,
-    from_input: Tensor,
+    from_input: Linear,
     from_state: Tensor,
-    bias: Option<Biases>,
+    bias_of_state: Option<Tensor>,
     backward: bool,
-}
-
-#[derive(Debug, Clone)]
-struct Biases {
-    input: Tensor,
-    state: Tensor,
 }
 
 /// How a stack is run, beyond its input.
@@ -91,14 +84,14 @@ impl Recurrent {
                 let get = |shape: &[usize], what: &str| {
                     vb.get_with_hints(shape, &format!("{what}_l{number}{suffix}"), uniform(hidden))
                 };
-                let biases = || -> Result<Biases> {
-                    Ok(Biases { input: get(&[gates], "bias_ih")?, state: get(&[gates], "bias_hh")? })
-                };
+                let bias = |what: &str| (bias == Bias::Learnt).then(|| get(&[gates], what)).transpose();
+                // In the order in which they are drawn.
+                let (of_input, of_state) = (get(&[gates, inputs], "weight_ih")?, get(&[gates, hidden], "weight_hh")?);
                 Ok(Direction {
                     cell,
-                    from_input: get(&[gates, inputs], "weight_ih")?,
-                    from_state: get(&[gates, hidden], "weight_hh")?,
-                    bias: (bias == Bias::Learnt).then(biases).transpose()?,
+                    from_input: Linear::new(of_input, bias("bias_ih")?),
+                    from_state: of_state,
+                    bias_of_state: bias("bias_hh")?,
                     backward: !suffix.is_empty(),
                 })
             };
@@ -209,16 +202,8 @@ fn reorder(x: &Tensor, rows: &Tensor) -> Result<Tensor> {
 impl Direction {
     fn run(&self, x: &Tensor, start: Option<&Tensor>) -> Result<Tensor> {
         // The part of the gates that does not wait for the state is one product for all steps.
-        let (batch, steps, inputs) = x.dims3()?;
-        let rows = x.transpose(0, 1)?.contiguous()?.reshape((steps * batch, inputs))?;
-        let given = rows.times(&self.from_input.t()?)?;
-        let given = match &self.bias {
-            Some(bias) => given.broadcast_add(&bias.input)?,
-            None => given,
-        };
-        let given = given.reshape((steps, batch, ()))?;
-        let bias = self.bias.as_ref().map(|bias| &bias.state);
-        let state = StateWeights { weight: &self.from_state, bias, sees: None };
+        let given = self.from_input.forward(&x.transpose(0, 1)?.contiguous()?)?;
+        let state = StateWeights { weight: &self.from_state, bias: self.bias_of_state.as_ref(), sees: None };
         let reading = if self.backward { Reading::Backwards } else { Reading::Forwards };
         recur(self.cell, reading, &given, state, start)?.transpose(0, 1)?.contiguous()
     }

@@ -14,7 +14,7 @@ use candle_core::{CpuStorage, CustomOp3, D, Layout, Result, Shape, Tensor, bail}
 pub use attending::{Attending, attend_and_recur};
 pub use cell::Cell;
 
-use crate::MatrixProduct as _;
+use crate::linear::{OfParameters, Part};
 use crate::map::numbers;
 
 /// The order in which steps are read.
@@ -182,9 +182,11 @@ impl CustomOp3 for Layer {
         };
         let numbers = Tensor::new(previous, given.device())?;
         let previous = states.index_select(&numbers, 0)?.reshape((rows, hidden))?;
-        let of_weight = of_state.t()?.times(&previous)?;
-        let of_bias = of_state.sum(0)?.reshape((self.cell.gates(), hidden))?;
-        let mut of_weights = vec![of_weight, of_bias];
+        // Those of the weights and, below them, of the biases.
+        let outputs = self.cell.gates() * hidden;
+        let part = Part { first: 0, count: outputs };
+        let of_state = of_state.contiguous()?.apply_op2_no_bwd(&previous, &OfParameters { part, outputs })?;
+        let mut of_weights = vec![of_state.reshape((outputs + self.cell.gates(), hidden))?];
         if self.cell == Cell::Peephole {
             // Before the first step there is no memory.
             let memory = kept.narrow(D::Minus1, 4 * hidden, hidden)?;
