@@ -1,12 +1,13 @@
 //! A collection of videos that can be searched: an engine, an encoder, and the rules for keeping them in step.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cuemark_core::{Moment, Progress, VideoId};
 use cuemark_formats::Overwrite;
 use cuemark_media::Stamp;
-use rustc_hash::FxHashMap;
+use lru::LruCache;
 
 use crate::answer::{Background, Counted, Meant, Moments, Usual};
 use crate::encoder::AbsentEncoder;
@@ -19,8 +20,8 @@ use crate::{
     Calibration, Compacted, Embedding, Encoder, Engine, EngineUrl, Fault, Manifest, Result, SearchError, VideoState,
 };
 
-/// Sentences whose embeddings are remembered.
-const REMEMBERED: usize = 4096;
+/// Sentences whose embeddings are remembered, those that were asked for last.
+const REMEMBERED: NonZeroUsize = NonZeroUsize::new(4096).expect("more than none");
 
 /// A collection of videos that can be searched. Safe to share between threads.
 pub struct Index {
@@ -29,7 +30,7 @@ pub struct Index {
     manifest: Manifest,
     /// The curve as the manifest's file has it by now.
     curve: CurrentCurve,
-    sentences: Mutex<FxHashMap<String, Embedding>>,
+    sentences: Mutex<LruCache<String, Embedding>>,
     /// New ones on their way through the encoder.
     encoding: Together,
     /// What questions score against by chance, and what that was taken from.
@@ -106,8 +107,9 @@ impl Index {
     }
 
     fn of(engine: Box<dyn Engine>, encoder: Arc<dyn Encoder>, manifest: Manifest) -> Self {
-        let (sentences, background, usual) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let (meant, sources) = (Mutex::default(), Vec::new());
+        let sentences = Mutex::new(LruCache::new(REMEMBERED));
+        let (background, usual, meant) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let sources = Vec::new();
         let curve = CurrentCurve::of(&engine.url(), &manifest);
         let encoding = Together::default();
         Self { engine, encoder, manifest, curve, sentences, encoding, background, usual, meant, sources }
@@ -217,16 +219,15 @@ impl Index {
     /// The embeddings of sentences in their order, remembered; those that are new are encoded together, and with those of others
     /// who ask at the same time.
     pub(crate) fn sentences(&self, texts: &[&str]) -> Result<Vec<Embedding>> {
-        let known = |text: &&str| self.sentences.lock().unwrap_or_else(PoisonError::into_inner).get(*text).cloned();
+        let remembered = || self.sentences.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = |text: &&str| remembered().get(*text).cloned();
         let found: Vec<Option<Embedding>> = texts.iter().map(known).collect();
         let new: Vec<&str> =
             texts.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(text, _)| *text).collect();
         let encoded = if new.is_empty() { Vec::new() } else { self.encoding.encode(&*self.encoder, &new)? };
-        let mut sentences = self.sentences.lock().unwrap_or_else(PoisonError::into_inner);
-        if sentences.len() + new.len() > REMEMBERED {
-            sentences.clear();
+        for (text, embedding) in new.iter().zip(&encoded) {
+            remembered().put((*text).to_owned(), embedding.clone());
         }
-        sentences.extend(new.iter().map(|text| (*text).to_owned()).zip(encoded.iter().cloned()));
         let mut encoded = encoded.into_iter();
         Ok(found.into_iter().filter_map(|known| known.or_else(|| encoded.next())).collect())
     }
@@ -268,4 +269,52 @@ enum Sampled {
     Once,
     /// From an index of so many videos.
     Of(usize),
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use camino::{Utf8Path, Utf8PathBuf};
+
+    use super::*;
+    use crate::EmbeddedVideo;
+
+    /// Says the length of a sentence, and counts the sentences that it was asked for.
+    struct Counting(Arc<AtomicUsize>);
+
+    impl Encoder for Counting {
+        fn name(&self) -> &'static str {
+            "counting"
+        }
+
+        fn width(&self) -> usize {
+            2
+        }
+
+        fn sentences(&self, sentences: &[&str]) -> Result<Vec<Embedding>> {
+            self.0.fetch_add(sentences.len(), Ordering::SeqCst);
+            Ok(sentences.iter().filter_map(|text| Embedding::unit(vec![1.0, text.len() as f32])).collect())
+        }
+
+        fn video(&self, _: &VideoId, _: Option<&Utf8Path>, _: &Progress) -> Result<EmbeddedVideo> {
+            Ok(EmbeddedVideo { duration: 0.0, moments: Vec::new(), partial: None })
+        }
+    }
+
+    #[test]
+    fn a_question_that_is_asked_all_the_time_stays_known_while_thousands_pass() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = EngineUrl::File(Utf8PathBuf::from_path_buf(folder.path().join("index")).unwrap());
+        let asked = Arc::new(AtomicUsize::new(0));
+        let index = Index::create(&url, Box::new(Counting(Arc::clone(&asked))), Overwrite::Never).unwrap();
+        let others = 3 * REMEMBERED.get();
+        for other in 0..others {
+            let found = index.sentences(&["a red ball", &format!("the {other}th")]).unwrap();
+            assert_eq!(found[0], index.encoder.sentences(&["a red ball"]).unwrap()[0]);
+        }
+        // Each other once, the one once, and once in each turn by this test.
+        assert_eq!(asked.load(Ordering::SeqCst), others + 1 + others);
+        assert_eq!(index.sentences.lock().unwrap().len(), REMEMBERED.get(), "no more are kept");
+    }
 }
