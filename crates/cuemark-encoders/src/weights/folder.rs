@@ -13,7 +13,7 @@ use crate::{EncodeError, Result};
 /// What a weight file may be called, best first.
 const WEIGHT_FILES: &[&str] = &["model.safetensors", "pytorch_model.bin"];
 /// And how it may end.
-const WEIGHT_ENDINGS: &[&str] = &["safetensors", "bin", "pt", "pth", "ckpt"];
+const WEIGHT_ENDINGS: &[&str] = &["safetensors", "bin", "pt", "pth", "ckpt", "onnx"];
 
 /// A folder with weights and what belongs to them, or a weight file by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -50,7 +50,8 @@ pub fn open(what: &str) -> Result<WeightsFolder> {
 
 /// Every floating-point tensor of a weight file by name, in single precision, on the CPU.
 ///
-/// Safetensors, PyTorch files old and new, and pickled trees of NumPy arrays (names joined by `/`), told apart by content.
+/// Safetensors, PyTorch files old and new, the constants of ONNX graphs, and pickled trees of NumPy arrays (names joined by `/`), told
+/// apart by content.
 ///
 /// # Errors
 /// When the file cannot be read, is damaged, or is a pickle that would call anything but the makers of tensors; nothing of a

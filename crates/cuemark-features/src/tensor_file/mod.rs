@@ -1,11 +1,12 @@
 //! Named tensors in the files that people publish weights in.
 //!
-//! Safetensors, PyTorch (a zip archive, and the older kind that is pickles one after the other), NumPy files and pickled trees of
-//! NumPy arrays. Pickles are taken apart and never run: one that would call anything but the constructors of tensors and arrays
+//! Safetensors, PyTorch (a zip archive, and the older kind that is pickles one after the other), the constants of ONNX graphs, NumPy
+//! files and pickled trees of NumPy arrays. Pickles are taken apart and never run: one that would call anything but the constructors of tensors and arrays
 //! is refused by name. What is read takes a few times the size of the file at the most, and never more than the memory budget,
 //! whatever the file claims.
 
 mod numpy_tree;
+mod onnx_file;
 mod safetensors_file;
 mod torch;
 mod torch_writer;
@@ -149,7 +150,8 @@ fn parse_stream(
         [0x80, 2..=5, ..] => numpy_tree::read(&meter.read_all(file, length)?, &mut tensors)?,
         start if start.starts_with(NPY_MAGIC) => read_npy(&mut file, &mut tensors)?,
         [_, _, _, _, _, _, _, _, b'{', ..] => safetensors_file::read(file, length, &mut tensors)?,
-        _ => return Err("is no weight file: neither safetensors, PyTorch, NumPy nor a pickle".into()),
+        start if onnx_file::begins(start) => onnx_file::read(file, length, &mut tensors)?,
+        _ => return Err("is no weight file: neither safetensors, PyTorch, ONNX, NumPy nor a pickle".into()),
     }
     Ok(tensors.found)
 }

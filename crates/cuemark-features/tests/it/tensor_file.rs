@@ -14,7 +14,7 @@ fn expected() -> Vec<(&'static str, NamedTensor)> {
 
 fn files() -> Vec<Utf8PathBuf> {
     let folder = fixture("encoders/tensors");
-    ["zip.pt", "legacy.pt", "half.safetensors", "tree.pkl"].iter().map(|name| folder.join(name)).collect()
+    ["zip.pt", "legacy.pt", "half.safetensors", "graph.onnx", "tree.pkl"].iter().map(|name| folder.join(name)).collect()
 }
 
 #[test]
